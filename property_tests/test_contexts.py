@@ -69,6 +69,7 @@ DRAWN: Mapping[str, tuple[str, Option]] = {
     "typed keys": ("enable_custom_prng", lambda: verax.enable_custom_prng(True)),
     "seeds": ("random_seed_offset", lambda: option_block({"random_seed_offset": 7})),
     "halves": ("threefry_partitionable", lambda: verax.threefry_partitionable(False)),
+    "casts": ("auto_pcast", lambda: verax.auto_pcast(False)),
     "unit axes": (
         "remove_size_one_mesh_axis_from_type",
         lambda: verax.remove_size_one_mesh_axis_from_type(True),

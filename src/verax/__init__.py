@@ -26,18 +26,18 @@ __getattr__, __dir__ = facade(
         ".api.autodiff.jvp_vjp": "jvp linearize vjp",
         ".api.config.caches": "clear_caches live_arrays typeof",
         ".api.config.config": (
-            "check_tracer_leaks checking_leaks=check_tracer_leaks config debug_infs "
-            "debug_key_reuse debug_nans default_device default_matmul_precision "
-            "default_prng_impl disable_jit enable_checks enable_custom_prng "
-            "enable_x64 explain_cache_misses explicit_x64_dtypes legacy_prng_key "
-            "log_compiles make_user_context no_execution no_tracing "
+            "auto_pcast check_tracer_leaks checking_leaks=check_tracer_leaks config "
+            "debug_infs debug_key_reuse debug_nans default_device "
+            "default_matmul_precision default_prng_impl disable_jit enable_checks "
+            "enable_custom_prng enable_x64 explain_cache_misses explicit_x64_dtypes "
+            "legacy_prng_key log_compiles make_user_context no_execution no_tracing "
             "numpy_dtype_promotion numpy_rank_promotion "
             "remove_size_one_mesh_axis_from_type threefry_partitionable "
             "transfer_guard transfer_guard_device_to_device "
             "transfer_guard_device_to_host transfer_guard_host_to_device"
         ),
         ".api.config.unchanging": (
-            "allow_f16_reductions array_garbage_collection_guard auto_pcast "
+            "allow_f16_reductions array_garbage_collection_guard "
             "jax2tf_associative_scan_reductions softmax_custom_jvp thread_guard"
         ),
         ".api.custom.checkpoint": "checkpoint remat=checkpoint",

@@ -26,8 +26,8 @@ from verax.api.config.caches import (
     clear_caches as clear_caches, live_arrays as live_arrays, typeof as typeof,
 )
 from verax.api.config.config import (
-    check_tracer_leaks as check_tracer_leaks, config as config,
-    debug_infs as debug_infs, debug_key_reuse as debug_key_reuse,
+    auto_pcast as auto_pcast, check_tracer_leaks as check_tracer_leaks,
+    config as config, debug_infs as debug_infs, debug_key_reuse as debug_key_reuse,
     debug_nans as debug_nans, default_device as default_device,
     default_matmul_precision as default_matmul_precision,
     default_prng_impl as default_prng_impl, disable_jit as disable_jit,
@@ -47,7 +47,6 @@ from verax.api.config.config import (
 from verax.api.config.unchanging import (
     allow_f16_reductions as allow_f16_reductions,
     array_garbage_collection_guard as array_garbage_collection_guard,
-    auto_pcast as auto_pcast,
     jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
     softmax_custom_jvp as softmax_custom_jvp, thread_guard as thread_guard,
 )

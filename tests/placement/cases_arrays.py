@@ -210,6 +210,8 @@ def test_arrays_from_their_parts() -> None:
         ValueError, match=r"Expected shard shape .* which data_callback returned"
     ):
         verax.make_array_from_callback((8, 4), place, lambda index: VALUES)
+    with pytest.raises(verax.errors.UnexpectedTracerError, match="a traced context"):
+        verax.jit(lambda: verax.make_array_from_callback((8, 4), place, part))()
 
 
 def test_device_get_reads_trees_of_sharded_arrays() -> None:

@@ -155,3 +155,12 @@ def test_programs_of_two_memories_are_two_files(tmp_path: Path) -> None:
             far = verax.jit(lambda x: x * 3, out_shardings=place)(VALUES)
             assert kinds(far) == {kind}
         assert len(list(tmp_path.glob("*.verax"))) == 2
+
+
+def test_results_are_split_in_the_memory_of_the_device() -> None:
+    mesh = verax.make_mesh((4, 2), ("x", "y"))
+    place = NamedSharding(mesh, P("x"), memory_kind=HOST)
+    for make in (vnp.zeros, vnp.ones):
+        with pytest.raises(ValueError, match="sharding with memory_kind is not"):
+            make(8, out_sharding=place)
+        assert make(8, out_sharding=place.with_memory_kind("device")).shape == (8,)

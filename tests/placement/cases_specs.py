@@ -191,6 +191,20 @@ def test_what_is_wrong_is_said(name: str) -> None:
         make()
 
 
+def test_specs_have_no_subclasses() -> None:
+    with pytest.raises(TypeError, match=r"Subclassing `verax.P` is prohibited.* Own "):
+        type("Own", (P,), {})
+
+
+def test_shardings_without_devices_know_no_memory_unless_told() -> None:
+    mesh = CUBE.abstract_mesh
+    assert NamedSharding(mesh, P()).memory_kind is None
+    assert NamedSharding(mesh, P(), memory_kind="pinned_host").kind == "pinned_host"
+    assert NamedSharding(CUBE, P()).memory_kind == "device"
+    with pytest.raises(ValueError, match="Got invalid memory kind 'attic'"):
+        NamedSharding(mesh, P(), memory_kind="attic")
+
+
 def test_shardings_without_devices_are_compared_by_their_meshes() -> None:
     mesh = CUBE.abstract_mesh
     one = NamedSharding(mesh, P("x", "y"))

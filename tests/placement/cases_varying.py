@@ -19,7 +19,12 @@ from verax import lax
 from verax.errors import ShardingTypeError
 from verax.experimental import ode
 from verax.scipy.sparse.linalg import gmres
-from verax.sharding import AxisType, ManualAxisType, PartitionSpec as P
+from verax.sharding import (
+    AxisType,
+    ManualAxisType,
+    NamedSharding,
+    PartitionSpec as P,
+)
 
 N = 4
 MESH = verax.make_mesh((N,), ("m",), axis_types=(AxisType.Auto,))
@@ -408,6 +413,42 @@ def test_manual_axis_type() -> None:
     assert aval.strip_weak_type() is aval
     with pytest.raises(ValueError, match="varying and unreduced"):
         ManualAxisType(varying={"m"}, unreduced={"m"})
+
+
+def test_types_vary_along_the_axes_of_the_mesh_that_they_are_given() -> None:
+    manual = MESH.abstract_mesh.update_axis_types({"m": AxisType.Manual})
+    varying = ManualAxisType(varying={"m"})
+    for spec in (P(), P(None, None)):
+        place = NamedSharding(manual, spec)
+        aval = verax.core.ShapedArray(
+            (2, 2), W.dtype, sharding=place, manual_axis_type=varying
+        )
+        assert str(aval) == "f32[2,2]{V:m}"
+    with pytest.raises(ValueError, match="manual_axis_type names 'm'"):
+        verax.core.ShapedArray((2,), W.dtype, manual_axis_type=varying)
+
+
+def test_operands_are_not_cast_where_an_option_says_so() -> None:
+    def product(x: Any, y: Any) -> Any:
+        return x * y
+
+    def told(x: Any, y: Any) -> Any:
+        return x * lax.pcast(y, "m", to="varying")
+
+    mapped, cast = [
+        verax.shard_map(f, mesh=MESH, in_specs=(P("m"), P()), out_specs=P("m"))
+        for f in (product, told)
+    ]
+    due = mapped(W, W[:1])
+    for g in (mapped, verax.jit(mapped)):
+        with (
+            verax.auto_pcast(False),
+            pytest.raises(ValueError, match="requires varying manual axes to match"),
+        ):
+            g(W, W[:1])
+    with verax.auto_pcast(False):
+        assert np.array_equal(cast(W, W[:1]), due)
+    assert np.array_equal(mapped(W, W[:1]), due)
     with pytest.raises(TypeError, match="set or frozenset"):
         ManualAxisType(varying="m")  # type: ignore[arg-type]  # what is refused
 

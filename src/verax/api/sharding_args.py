@@ -129,12 +129,19 @@ def over_a_mesh(what: str, x: object) -> NamedSharding:
 
     Raises:
         TypeError: it is no place.
-        ValueError: it is a place without a mesh, or a spec without a mesh around it.
+        ValueError: it is a place without a mesh or in another memory, or a spec without
+            a mesh around it.
     """
     place = as_place(what, x)
     if not isinstance(place, NamedSharding):
         raise ValueError(
             f"{what} takes a PartitionSpec or NamedSharding as out_sharding, not {x!r}"
+        )
+    if place.other_memory is not None:
+        raise ValueError(
+            f"{what}: a sharding with memory_kind is not allowed as out_sharding, "
+            f"which says how types split, but got {place}: move the result with "
+            "verax.device_put"
         )
     return place
 

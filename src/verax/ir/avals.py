@@ -39,6 +39,7 @@ from verax.ir.meshes import (
     BaseMesh,
     Explicit,
     ManualAxisType,
+    MeshType,
     TypeSharding,
     TypeShardings,
     axes_text,
@@ -46,6 +47,7 @@ from verax.ir.meshes import (
     explicit_on,
     manual_only,
     manual_type,
+    mesh_known,
     says_nothing,
     size_text,
     terms_along,
@@ -202,14 +204,7 @@ class OnDevices(Shaped):
         Raises:
             ValueError: it names axes that are not of one.
         """
-        known, free = self.explicit, ((),) * len(self.shape)
-        if known is None and mat.empty:
-            return self.with_explicit(None)
-        mesh = TypeShardings.in_force() if known is None else known.mesh
-        splits = free if known is None else known.splits
-        rest = terms_along(terms_of(known), mesh.of_type(AxisType.Explicit))
-        terms = terms_together(mesh, rest, mat.terms(mesh))
-        return self.with_explicit(explicit_on(mesh, splits, terms))
+        return as_manual(self, mat, None)
 
     def whole(self) -> "ShapedArray":
         """The same type, of which explicit axes say nothing."""
@@ -303,7 +298,9 @@ class ShapedArray(OfArrays):
             out = out.update(sharding=sharding)
         if manual_axis_type is None:
             return out
-        return out.update_manual_axis_type(manual_axis_type)
+        named = getattr(sharding, "mesh", None)
+        mesh = mesh_known(named) if isinstance(named, BaseMesh) else None
+        return as_manual(out, manual_axis_type, mesh)
 
     @property
     def sharding(self) -> TypeSharding:
@@ -564,6 +561,23 @@ def interned(
     object.__setattr__(aval, "weak_type", bool(weak_type))
     object.__setattr__(aval, "explicit", explicit)
     return INTERNED.add(key, aval)
+
+
+def as_manual(
+    aval: OnDevices, mat: ManualAxisType, mesh: MeshType | None
+) -> ShapedArray:
+    """A type that says this of manual axes, those of `mesh` if it names none itself.
+
+    None stands for the mesh in force.
+    """
+    known = aval.explicit
+    if known is None and mat.empty:
+        return aval.with_explicit(None)
+    over = (mesh or TypeShardings.in_force()) if known is None else known.mesh
+    splits = ((),) * len(aval.shape) if known is None else known.splits
+    rest = terms_along(terms_of(known), over.of_type(AxisType.Explicit))
+    terms = terms_together(over, rest, mat.terms(over))
+    return aval.with_explicit(explicit_on(over, splits, terms))
 
 
 def explicit_in(sharding: object, ndim: int) -> Explicit | None:

@@ -392,7 +392,6 @@ def test_blocks_of_options_are_entered_by_a_stack() -> None:
 def test_blocks_of_what_cannot_be_changed() -> None:
     for block, constant in (
         (verax.allow_f16_reductions, True),
-        (verax.auto_pcast, True),
         (verax.jax2tf_associative_scan_reductions, False),
         (verax.thread_guard, False),
     ):

@@ -482,6 +482,29 @@ def legacy_prng_key(new_val: str) -> OptionBlock:
     return override("legacy_prng_key", new_val)
 
 
+def auto_pcast(new_val: bool = True) -> OptionBlock:
+    """Whether operands are cast where others vary along more axes of a `shard_map`.
+
+    Where they are not, the program says it itself, with `lax.pcast`.
+
+    Raises:
+        TypeError: `new_val` is not a bool.
+
+    >>> import numpy as np, verax
+    >>> from verax.sharding import PartitionSpec as P
+    >>> mesh = verax.make_mesh((1,), ("x",))
+    >>> f = verax.shard_map(
+    ...     lambda x, y: x * y, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x")
+    ... )
+    >>> with verax.auto_pcast(False):
+    ...     f(np.ones(2), np.ones(2))
+    Traceback (most recent call last):
+    ...
+    ValueError: an operation requires varying manual axes to match, but got ...
+    """
+    return override("auto_pcast", new_val)
+
+
 def remove_size_one_mesh_axis_from_type(new_val: bool = True) -> OptionBlock:
     """Within the block, have types name no explicit mesh axis of size 1.
 

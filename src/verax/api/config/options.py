@@ -222,6 +222,12 @@ ROWS: Final = (
     ),
     flag("enable_custom_prng", False, "`random.PRNGKey` makes typed keys"),
     flag(
+        "auto_pcast",
+        True,
+        "within `shard_map` operands that vary along fewer axes than others are cast; "
+        "False: they are refused",
+    ),
+    flag(
         "remove_size_one_mesh_axis_from_type",
         False,
         "types do not name explicit mesh axes of size 1, which split nothing",
@@ -451,7 +457,6 @@ ROWS: Final = (
     always("use_shardy_partitioner", True, "Shardy partitions all programs"),
     always("use_direct_linearize", True, "linearize has one implementation"),
     always("allow_f16_reductions", True, "sums over narrow floats accumulate wider"),
-    always("auto_pcast", True, "operands are cast where they vary along other axes"),
     always("high_dynamic_range_gumbel", False, "`gumbel` has a mode argument"),
     always("debug_log_modules", "", "there is one logger, `verax`: see logging_level"),
     always("array_garbage_collection_guard", None, "arrays are freed by references"),

@@ -3,8 +3,8 @@
 A program may ask for what is always true here; asking for anything else is an error
 that says why::
 
-    with auto_pcast(True): ...      # nothing changes
-    with auto_pcast(False): ...     # ValueError
+    with thread_guard(False): ...    # nothing changes
+    with thread_guard(True): ...     # ValueError
 """
 
 from verax.api.config.config import OptionBlock, override
@@ -26,15 +26,6 @@ def array_garbage_collection_guard(new_val: str | None) -> OptionBlock:
         ValueError: `new_val` is not None.
     """
     return override("array_garbage_collection_guard", new_val)
-
-
-def auto_pcast(new_val: bool = True) -> OptionBlock:
-    """Types hold no varying mesh axes, so none are cast: always so in verax.
-
-    Raises:
-        ValueError: `new_val` is False.
-    """
-    return override("auto_pcast", new_val)
 
 
 def jax2tf_associative_scan_reductions(new_val: bool = True) -> OptionBlock:

@@ -61,6 +61,7 @@ from verax.ir.dtypes import DTypeLike, as_dtype, canonical, is_extended, stored_
 from verax.ir.meshes import UnreducedKind
 from verax.ops.structure.reshard import in_memory
 from verax.rules.rows.builder import Tracer
+from verax.rules.rows.leaks import UnexpectedTracerError
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import HostArray, described, shown
@@ -417,6 +418,7 @@ def make_array_from_callback(
 
     Raises:
         TypeError: parts have different dtypes.
+        UnexpectedTracerError: a function is being traced.
         ValueError: the array cannot lie so, or a part has the wrong shape.
 
     >>> import numpy as np, verax
@@ -428,6 +430,11 @@ def make_array_from_callback(
     size = tuple(shape)
     known: dict[str, tuple[np.ndarray, ShapedArray]] = {}
     parts = []
+    if is_tracing():
+        raise UnexpectedTracerError(
+            "verax.make_array_from_callback cannot be called within a traced context: "
+            "make the array outside of the function, and pass it"
+        )
     if not isinstance(sharding, Sharding):
         raise TypeError(
             "make_array_from_callback takes a sharding as its second argument, not "

@@ -372,8 +372,8 @@ def as_layouts(
     """One spec for each leaf, on the mesh; None is for what nothing splits.
 
     Raises:
-        ValueError: a value is to be unreduced or reduced along an axis of which types
-            do not speak outside.
+        NotImplementedError, ValueError: a value is to be unreduced or reduced along an
+            axis of which types do not speak outside.
     """
     out = []
     if HI.types:
@@ -386,6 +386,12 @@ def as_layouts(
         given = PartitionSpec() if spec is None else spec
         for kind in ("unreduced", "reduced"):
             if not getattr(given, kind) <= set(outer.explicit_axes):
+                if set(axes) != set(outer.axis_names):
+                    raise NotImplementedError(
+                        f"{kind} axes can only be passed to {what} when shard_map is "
+                        f"in full manual mode, over all axes of {outer}, or when they "
+                        f"are Explicit. Got {given}, and axis_names are {set(axes)}"
+                    )
                 raise ValueError(
                     f"{kind} axes in {what} can only be used when the mesh passed to "
                     "shard_map contains axis names all of type `Explicit`, or these "

@@ -17,7 +17,7 @@ from functools import partial
 from math import prod
 from operator import index
 from types import TracebackType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 from attrs import field, frozen
@@ -132,6 +132,12 @@ class PartitionSpec:
             object.__setattr__(self, name, value)
         if unreduced or reduced or unreduced_kind is not None:
             check_terms(self)
+
+    def __init_subclass__(cls) -> NoReturn:
+        raise TypeError(
+            "Subclassing `verax.P` is prohibited: programs compare specs by their "
+            f"entries, so {cls.__name__} would be forgotten; wrap one instead"
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a PartitionSpec is immutable: make a new one")

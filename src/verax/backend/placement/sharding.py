@@ -52,6 +52,8 @@ DEVICE: Final = "device"
 """The kind of a device's own memory, on every platform."""
 PINNED_HOST: Final = "pinned_host"
 """The kind of the host's memory that the device reads and writes itself."""
+KINDS: Final = (DEVICE, PINNED_HOST, "unpinned_host")
+"""All kinds of memory that devices have."""
 
 
 def own_kind(kind: str | None) -> str | None:
@@ -156,7 +158,7 @@ class Sharding(Unchanging):
         return True
 
     @property
-    def memory_kind(self) -> str:
+    def memory_kind(self) -> str | None:
         """The kind of memory of the devices: their own unless another was asked for."""
         return self.kind or DEVICE
 
@@ -263,7 +265,7 @@ class SingleDeviceSharding(Sharding):
         """Shows it in a notebook."""
         from verax.ir.text.html import report, table
 
-        facts = [("device", str(self.device)), ("memory", self.memory_kind)]
+        facts = [("device", str(self.device)), ("memory", self.kind or DEVICE)]
         return report(table("SingleDeviceSharding", (), facts))
 
 
@@ -297,6 +299,11 @@ class NamedSharding(Sharding):
             )
         if self.kind is not None and isinstance(self.mesh, Mesh):
             check_memory_kind(self.kind, *self.mesh.devices.flat[:1])
+        elif self.kind not in (None, *KINDS):
+            raise ValueError(
+                f"Got invalid memory kind {self.kind!r}: those of devices are "
+                f"{', '.join(KINDS)}"
+            )
         used: set[str] = set()
         for name in [name for split in self.splits for name in split or ()]:
             if name not in self.mesh.axis_names:
@@ -327,6 +334,11 @@ class NamedSharding(Sharding):
     def splits(self) -> tuple[Split, ...]:
         """The spec with the axes of every dimension as a tuple."""
         return tuple([as_split(entry) for entry in self.spec])
+
+    @property
+    def memory_kind(self) -> str | None:
+        """As that of every sharding; None if none was asked for and no device known."""
+        return super().memory_kind if isinstance(self.mesh, Mesh) else self.kind
 
     @property
     def concrete(self) -> Mesh:

@@ -38,6 +38,7 @@ from verax.rules.rows.type_shardings import common_mesh, is_uneven
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import ShardingTypeError
+from verax.rules.values.state import STATE
 
 type State = Literal["varying", "unreduced", "reduced", "invarying"]
 """The state of a value along an axis: how what devices hold makes it."""
@@ -281,8 +282,15 @@ def evened(builder: Builder, args: Sequence[object]) -> list[object]:
 
     Raises:
         ShardingTypeError: one is a term of a sum along an axis along which others vary.
+        ValueError: the option `auto_pcast` is off.
     """
     avals = [operand_aval(x) for x in args]
+    if not STATE.auto_pcast:
+        raise ValueError(
+            "an operation requires varying manual axes to match, but got "
+            f"{' and '.join(map(str, avals))} while auto_pcast is off: cast what "
+            "varies along fewer axes, with verax.lax.pcast"
+        )
     mesh = common_mesh(avals)
     assert mesh is not None, "operands that differ in this have a mesh"
     varying, reduced = (

@@ -137,6 +137,7 @@ TRACED: Final = (
     ("legacy_prng_key", "config.legacy_prng_key"),
     ("threefry_partitionable", "config.threefry_partitionable"),
     ("enable_custom_prng", "config.enable_custom_prng"),
+    ("auto_pcast", "config.auto_pcast"),
     (
         "remove_size_one_mesh_axis_from_type",
         "config.remove_size_one_mesh_axis_from_type",
@@ -228,6 +229,7 @@ class State(threading.local):
     explicit_x64_dtypes: str = "warn"
     legacy_prng_key: str = "allow"
     enable_custom_prng: bool = False
+    auto_pcast: bool = True
     remove_size_one_mesh_axis_from_type: bool = False
     random_seed_offset: int = 0
     debug_key_reuse: bool = False
