@@ -258,6 +258,25 @@ def test_abstract_meshes_that_do_not_fit_the_devices_are_refused() -> None:
         mapped(x)
 
 
+def test_jitted_functions_run_on_the_mesh_in_force() -> None:
+    double = verax.jit(lambda x: x * 2)
+    few = verax.make_mesh((2,), ("x",), AUTO_X)
+    with verax.set_mesh(AUTO):
+        for x in (VALUES, vnp.asarray(VALUES)):
+            out = double(x)
+            assert out.sharding == NamedSharding(AUTO, P())
+            assert np.array_equal(out, VALUES * 2)
+        split = verax.device_put(VALUES, P("x"))
+        assert double(split).sharding.is_equivalent_to(split.sharding, 2)
+        assert vnp.sin(verax.device_put(VALUES, verax.devices()[3])).shape == (8, 4)
+        for place in (verax.devices()[0], NamedSharding(few, P("x"))):
+            x = verax.device_put(VALUES, place)
+            for call in (double, double.lower):
+                with pytest.raises(ValueError, match=r"x of .* and jit's context mesh"):
+                    call(x)
+    assert double(VALUES).devices() == {verax.devices()[0]}
+
+
 def test_programs_on_other_devices_share_their_modules() -> None:
     def doubled(x: Any) -> Any:
         return x * 2 + lax.rsqrt(x + 7)

@@ -81,6 +81,7 @@ from verax.api.tracing.wrapping import (
     name_and_line,
 )
 from verax.backend.calls import Call, caller
+from verax.backend.placement.mesh import current_mesh
 from verax.backend.programs.placement import Placement, placement_of
 from verax.backend.programs.program import (
     Program,
@@ -292,6 +293,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             shardings.of_inputs(*sig.call_args.dynamic),
             shardings.of_outputs(entry.traced.out_tree),
             shardings.device,
+            current_mesh(),
         )
 
     def trace_within(self, sig: Signature) -> Entry:

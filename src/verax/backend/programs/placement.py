@@ -134,6 +134,8 @@ def platform_text(devices: Sequence[Device]) -> str:
 
 INSIDE: Final = "a sharding_constraint inside jit"
 """What a mesh in a program is called, in messages."""
+AROUND: Final = "jit's context mesh"
+"""What the mesh in force is called, in messages."""
 
 type Facts = tuple[tuple[MeshAxes, ...], tuple[Literal, ...], tuple[MeshType, ...]]
 
@@ -191,11 +193,13 @@ def placement_of(
     ins: Places = (),
     outs: Places = (),
     device: Device | None = None,
+    around: Mesh | None = None,
 ) -> Placement | None:
     """The placement of a program on these arguments; None for the first device.
 
     `args` may be types with a `sharding`. `ins` and `outs` are what the user fixed;
-    with `device` everything goes there, wherever it is.
+    with `device` everything goes there, wherever it is. On the devices of a mesh
+    `around` it runs, even if nothing is committed.
 
     Raises:
         ValueError: two of them are committed to different devices, an array is
@@ -204,6 +208,7 @@ def placement_of(
     meshes, consts, typed = recall(facts, jaxpr, jaxpr)
     special = any(ins) or any(outs) or meshes or consts or device is not None
     special = special or explicit_context() is not None or bool(typed)
+    special = special or around is not None
     special = special or STATE.default_device is not None
     if not special and not any(map(has_place, args)):
         return None
@@ -223,6 +228,8 @@ def placement_of(
         assert place is not None
         claims.append(Claim(place, "a captured array", aval=literal.aval))
     claims += [Claim(place, "an output") for place in outs if place is not None]
+    if around is not None and not isinstance(around.devices.flat[0], AbsentDevice):
+        claims.append(Claim(NamedSharding(around, PartitionSpec()), AROUND))
     for axes in sorted(meshes, key=lambda axes: not axes.devices):
         claims.append(claim_inside(axes, claims))
     named = [c.sharding for c in claims if isinstance(c.sharding, NamedSharding)]
