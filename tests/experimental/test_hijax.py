@@ -332,3 +332,29 @@ def test_each_element_logs() -> None:
         assert np.allclose(slopes, cts * np.cos(xs))
         seen = np.asarray(logs["seen"])
         assert np.array_equal(seen if seen.shape == cts.shape else seen.T, cts)
+
+
+def test_rules_that_exclude_each_other() -> None:
+    class Twice(Telling):
+        def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> Any:
+            return (outgrad,)
+
+    with pytest.raises(AttributeError, match="should not override both `vjp_bwd` and"):
+        Twice(verax.typeof(vnp.ones(2)))
+
+    class Circular(HiPrim):
+        def __init__(self, aval: Any) -> None:
+            self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+            super().__init__()
+
+        def expand(self, x: Any) -> Any:
+            return x
+
+        jvp = hijax.jvp_from_lin
+        lin, linearized = hijax.linearize_from_jvp
+
+    x = vnp.ones(2)
+    act = Circular(verax.typeof(x))
+    assert act(x).tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="can't set both `jvp = jvp_from_lin` and"):
+        verax.jvp(act, (x,), (x,))

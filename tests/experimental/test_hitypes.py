@@ -255,3 +255,53 @@ def test_what_is_wrong_says_so() -> None:
     for use in uses:
         with pytest.raises(NotImplementedError, match="Quantity"):
             use()
+
+
+class Pair:
+    """Two arrays."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+
+@frozen
+class Pairs(HiType):
+    """The type: tangents are pairs, too."""
+
+    shape: tuple[int, ...] = ()
+
+    def lo_ty(self) -> list[Any]:
+        return [ShapedArray(self.shape, FLOAT)] * 2
+
+    def lower_val(self, hi_val: Any, /) -> list[Any]:
+        return [hi_val.a, hi_val.b]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        return Pair(*lo_vals)
+
+    def to_tangent_aval(self) -> Any:
+        return self
+
+
+register_hitype(Pair, lambda p: Pairs(tuple(p.a.shape)))
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_custom_vjp_gives_them_cotangents(jitted: bool) -> None:
+    f = verax.custom_vjp(lambda p, y: p.a * p.b * y)
+    f.defvjp(
+        lambda p, y: (p.a * p.b * y, (p.a, p.b, y)),
+        lambda res, ct: (Pair(ct * res[1] * res[2], ct * res[0] * res[2]), None),
+    )
+    slope = verax.grad(f, (0, 1))
+    p, y = Pair(vnp.float32(2), vnp.float32(3)), vnp.float32(5)
+    dp, dy = (verax.jit(slope) if jitted else slope)(p, y)
+    close([dp.a, dp.b, dy], [15.0, 10.0, 0.0])
+    g = verax.custom_vjp(lambda q, y: q.scale.sum() * y)  # a float array is due
+    g.defvjp(
+        lambda q, y: (q.scale.sum() * y, q.values),
+        lambda res, ct: (ct * vnp.ones(res.shape, FLOAT), ct),
+    )
+    close(verax.grad(g)(Q, 2.0), np.ones(Q.values.shape))
+    f.defvjp(lambda p, y: (p.a * p.b * y, None), lambda _, ct: (None, ct))
+    close(verax.grad(f)(p, y).a, 0.0)

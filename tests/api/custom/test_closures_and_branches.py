@@ -55,6 +55,23 @@ def test_a_function_without_active_arguments_is_differentiated_itself(
     assert float(verax.grad(lambda x: make(x, 10.0)(2.0))(3.0)) == 2.0
 
 
+def test_a_rule_that_nobody_needs_may_be_wrong() -> None:
+    def sample(key: Any) -> Any:
+        @verax.custom_jvp
+        def f(x: Any) -> Any:
+            return x + verax.random.uniform(key)
+
+        @f.defjvp
+        def f_jvp(primals: Any, tangents: Any) -> Any:
+            return f(primals), tangents  # they are tuples
+
+        return f(np.float32(2.0))
+
+    keys = verax.random.split(verax.random.key(0), 3)
+    assert verax.vmap(sample)(keys).shape == (3,)
+    assert verax.jit(verax.vmap(sample))(keys).shape == (3,)
+
+
 @pytest.mark.parametrize("make", [scaled, scaled_back])
 def test_rules_may_close_over_what_vmap_maps(make: Any) -> None:
     def h(z: Any) -> Any:

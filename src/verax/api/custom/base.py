@@ -55,6 +55,7 @@ from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.memos import holds
 from verax.ir.records import ReprMixin, hiding
+from verax.rules.rows.builder import Tracer
 from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import AbstractValueError, shown
@@ -540,6 +541,13 @@ def at_the_call[R, S](
         return traced()
     except Exception:
         return waits()
+
+
+def at_rest(body: Opened, nonzero: Mask) -> bool:
+    """Whether neither arguments nor what the function captured can have tangents."""
+    return not any(nonzero) and not any(
+        [isinstance(x, Tracer) and is_inexact(x.aval.dtype) for x in body.captured]
+    )
 
 
 def movable(user: UserRules, leaves: Sequence[object], when: When) -> Mask:

@@ -31,6 +31,7 @@ from verax.api.custom.base import (
     Mask,
     UserRules,
     When,
+    at_rest,
     at_the_call,
     called,
     can_wait,
@@ -290,7 +291,7 @@ def jvp_rule(
     is traced now.
     """
     nonzero = movable(user, leaves, when)
-    if can_wait((user.purpose,), when, nonzero, user.pushed):
+    if at_rest(body, nonzero) or can_wait((user.purpose,), when, nonzero, user.pushed):
         return waiting_rule(user, body, Shifted)
     return at_the_call(
         when,

@@ -36,6 +36,7 @@ from verax.api.custom.base import (
     Mask,
     UserRules,
     When,
+    at_rest,
     at_the_call,
     called,
     can_wait,
@@ -50,7 +51,8 @@ from verax.api.tracing.concrete_values import values_of
 from verax.api.tracing.structs import struct_avals
 from verax.api.tracing.trace import Opened, Traced, leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
-from verax.api.trees.pytrees import KeptLeaves, prefix_leaves, split_leaves
+from verax.api.trees.hitypes import cotangent_leaves
+from verax.api.trees.pytrees import KeptLeaves, split_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray
@@ -235,7 +237,7 @@ class UserVjp(UserRules):
         whole = tree.unflatten(range(tree.num_leaves))
         what, like = f"the cotangent of argument {i}", f"argument {i} of {self.name}"
         try:  # None, and one cotangent, may stand for any subtree
-            return prefix_leaves(what, part, whole, lambda x: x is None)
+            return cotangent_leaves(what, part, whole)
         except ValueError:
             return matching_leaves(self.backward_title, what, tree, like, part)
 
@@ -433,7 +435,9 @@ def vjp_rule(
     """
     nonzero = movable(user, leaves, when)
     purposes = (user.purpose, user.backward_purpose)
-    if can_wait(purposes, when, nonzero, lambda m: user.backward(m, user.out_active)):
+    if at_rest(body, nonzero) or can_wait(
+        purposes, when, nonzero, lambda m: user.backward(m, user.out_active)
+    ):
         return waiting_rule(user, body, Shifted)
     builder = current_builder()
     concrete = builder is not None and builder.oracle is not None

@@ -224,7 +224,7 @@ def can_move(builder: Builder, operands: Sequence[object]) -> tuple[bool, ...]:
         return oracle.flow.mask(operands)
     if builder.differentiates:
         return Flow(builder, True).mask(operands)
-    return (True,) * len(operands)
+    return tuple([isinstance(x, Tracer) or is_reference(x) for x in operands])
 
 
 def has_value(x: object | None) -> bool:

@@ -187,6 +187,33 @@ def tangent_value(ty: HiType, parts: Sequence[object]) -> object:
 # Derivatives by such values: by their carriers.
 
 
+def carried(ty: HiType, tangent: Any) -> list[Any]:
+    """A tangent, or cotangent, for all leaves of a value: its carriers have it."""
+    target = ty.to_tangent_aval()
+    own = [tangent] if isinstance(target, ShapedArray) else target.lower_val(tangent)
+    return [*[None] * len(lo_avals(ty)), *own]
+
+
+def cotangent_leaves(what: str, cotangent: object, whole: object) -> list[Any]:
+    """The cotangents of all leaves of `whole`; None stands for those of any subtree.
+
+    Raises:
+        ValueError: `cotangent`, which messages call `what`, is no prefix of `whole`.
+    """
+    units, tree = pytrees.flatten(whole, is_hi)
+    shape = tree.unflatten(range(len(units)))
+    parts = prefix_leaves(what, cotangent, shape, lambda x: x is None or is_hi(x))
+    out: list[Any] = []
+    for unit, part in zip(units, parts, strict=True):
+        if not is_hi(unit):
+            out.append(part)
+        elif part is None:
+            out += [None] * len(every_aval(hi_typeof(unit)))
+        else:
+            out += carried(hi_typeof(unit), part)
+    return out
+
+
 def slots(args: object) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
     """What derivatives are taken by instead of values with types.
 

@@ -111,7 +111,8 @@ class HiPrim:
     class with equal `params` are the same.
 
     Raises:
-        AttributeError: one of the three is missing.
+        AttributeError: one of the three is missing, or the class has two backward
+            rules.
     """
 
     in_avals: tuple[Any, ...]
@@ -123,6 +124,12 @@ class HiPrim:
         for name in ("in_avals", "out_aval", "params"):
             if not hasattr(self, name):
                 raise AttributeError(f"subclass __init__ should set `self.{name}`")
+        if self.defines("vjp_bwd") and self.defines("vjp_bwd_retval"):
+            raise AttributeError(
+                f"subclass {type(self)} should not override both `vjp_bwd` and "
+                "`vjp_bwd_retval`, which are two forms of one rule: keep the first, "
+                "which adds to accumulators, or the second, which returns cotangents"
+            )
         self.ins, self.outs = side(self.in_avals), side(self.out_aval)
         self.__dict__.update(self.params)
         self.check(*self.in_avals)
@@ -167,6 +174,13 @@ class HiPrim:
         return 0
 
     def lacks(self, name: str) -> NoReturn:
+        cls = type(self)
+        if cls.jvp is jvp_from_lin and cls.lin is linearize_from_jvp[0]:
+            raise TypeError(
+                f"subclass {cls} can't set both `jvp = jvp_from_lin` and "
+                "`lin, linearized = linearize_from_jvp`, since each would be defined "
+                "by the other: write one of the rules"
+            )
         raise NotImplementedError(
             f"for {MODES.get(name, 'grad')} support, subclass {type(self)} must "
             f"implement `{name}`"

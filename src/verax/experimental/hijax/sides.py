@@ -19,6 +19,7 @@ from verax.api.trees.hitypes import (
     HiPspec as HiPspec,
     HiType as HiType,
     MappingSpec as MappingSpec,
+    carried,
     carrier_avals,
     hi_typeof,
     is_hi,
@@ -258,10 +259,7 @@ class Side(ReprMixin):
             elif is_nothing(t):
                 out += [None] * (count + carriers)
             else:
-                target = ty.to_tangent_aval()
-                plain = isinstance(target, ShapedArray)
-                own = [t] if plain else target.lower_val(t)
-                out += [*[None] * count, *own]
+                out += carried(ty, t)
         return out
 
 
