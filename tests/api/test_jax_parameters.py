@@ -109,6 +109,9 @@ def test_keywords_of_jax() -> None:
     assert float(actual[0]) == 0
     doubled = verax.custom_batching.sequential_vmap(f=lambda x: 2 * x)
     assert verax.vmap(doubled)(vnp.arange(2)).tolist() == [0, 2]
+    loops = verax.vmap(doubled), lambda xs: verax.lax.map(doubled, xs)
+    one, other = [verax.make_jaxpr(f)(vnp.arange(2)) for f in loops]
+    assert str(one) == str(other)
 
 
 def test_jaxprs_are_interpreted_as_in_jax() -> None:

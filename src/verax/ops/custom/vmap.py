@@ -14,7 +14,14 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.ops.calls.call import NamedCall, jit_p, rule_call, split_call, with_inputs
+from verax.ops.calls.call import (
+    NamedCall,
+    inlined,
+    jit_p,
+    rule_call,
+    split_call,
+    with_inputs,
+)
 from verax.ops.calls.callbacks import silenced
 from verax.ops.custom.base import called, custom_row
 from verax.rules.programs.batched import with_batch_axis, with_outputs
@@ -160,7 +167,12 @@ def batch_custom(
         x if axis is None else with_batch_axis(engine.core, x, axis, 0, size)
         for x, axis in zip(own, places, strict=True)
     ]
-    outs = jit_p.bind(rule_call(f"vmap_{p.name}", jaxpr), *stacks)
+    # A call of one operation is that operation: nothing is shared by a name for it.
+    outs = (
+        inlined(jaxpr, stacks)
+        if len(jaxpr.eqns) == 1
+        else jit_p.bind(rule_call(f"vmap_{p.name}", jaxpr), *stacks)
+    )
     return outs, tuple(0 if flag else None for flag in out_batched)
 
 
