@@ -222,7 +222,10 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             make = debugged(entry, sig.describe, made)
             if None not in kinds and STATE.own is not UNKEPT:
                 self.remember(args, kwargs, lambda at: watching(entry, make(at)))
-            return watching(entry, make())(sig.leaves)
+            try:
+                return watching(entry, make())(sig.leaves)
+            except OverflowError as error:
+                raise sig.overflow(error) from None
         if overrides := self.settings.options.overrides:
             check_outermost(function_name(self.fun), overrides)
         known = self.traces.get(sig.key)

@@ -14,9 +14,9 @@ from attrs import evolve, frozen
 
 from verax.api.tracing.apply import as_array, as_typed_array, is_tracing
 from verax.api.tracing.concrete_values import is_known
-from verax.api.tracing.reference_checks import check_closed_over, short_name
+from verax.api.tracing.reference_checks import check_closed_over
 from verax.api.tracing.trace import Traced, leaf_avals, shared_trace
-from verax.api.tracing.wrapping import describe_arguments, name_and_line
+from verax.api.tracing.wrapping import describe_arguments, name_and_line, short_name
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.backend.runtime.client import default_client, platform_name

@@ -30,11 +30,16 @@ import numpy as np
 from attrs import field, frozen
 
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
-from verax.api.tracing.wrapping import Describe, describe_arguments, function_name
+from verax.api.tracing.wrapping import (
+    Describe,
+    describe_arguments,
+    function_name,
+    short_name,
+)
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.calls import Call, kind_of
 from verax.backend.pytrees import PyTreeDef, flatten
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, check_fits
 from verax.ir.records import ReprMixin
 from verax.rules.values.conversions import SHOWN, shown
 from verax.rules.values.state import LIBRARY, State, current_context, current_mode
@@ -509,6 +514,19 @@ class Signature(NamedTuple):
             if (kind := placed_kind(x)) is not None
         ]
         return (*self.key[:-1], *own, self.key[-1]) if own else self.key
+
+    def overflow(self, error: OverflowError) -> OverflowError:
+        """The error for an integer that its type does not hold, with its place."""
+        for i, (x, aval) in enumerate(zip(self.leaves, self.avals, strict=True)):
+            try:
+                check_fits(x if type(x) is int else 0, aval.dtype)
+            except OverflowError:
+                return OverflowError(
+                    "An overflow was encountered while parsing an argument to a jitted "
+                    "computation, whose argument path is "
+                    f"{short_name(self.describe()[i])}: {error}"
+                )
+        return error
 
 
 def signature(

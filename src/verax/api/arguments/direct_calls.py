@@ -114,21 +114,25 @@ class DirectCalls[**P, R]:
                 entry = entry.known.get((tree, *kinds))
         except (TypeError, ValueError, SystemError):
             entry = None  # no hash, or a tree that cannot be flattened
-        result: R
         if type(entry) is not PreparedCall:
-            result = self.slow_call(args, kwargs) if entry is None else entry(given)
+            result: R = self.slow_call(args, kwargs) if entry is None else entry(given)
             return result
-        # As `PreparedCall.__call__`, in this frame.
-        ins = (
-            fetch(given)
-            if (fetch := entry.fetch) is not None
-            else [x.device_buffer() if (b := x.buffer) is None else b for x in given]
-            if (taken := entry.places) is None
-            else [
-                x.device_buffer() if (b := (x := given[i]).buffer) is None else b
-                for i in taken
-            ]
-        )
+        try:  # as `PreparedCall.__call__`, in this frame
+            ins = (
+                fetch(given)
+                if (fetch := entry.fetch) is not None
+                else [
+                    x.device_buffer() if (b := x.buffer) is None else b for x in given
+                ]
+                if (taken := entry.places) is None
+                else [
+                    x.device_buffer() if (b := (x := given[i]).buffer) is None else b
+                    for i in taken
+                ]
+            )
+        except OverflowError:
+            result = self.slow_call(args, kwargs)  # says which argument it is
+            return result
         try:
             outs = entry.run(ins).consume_with_handlers(entry.handlers)
         except FAILED as error:

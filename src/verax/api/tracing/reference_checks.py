@@ -8,7 +8,12 @@ A reference comes into a trace once, and never out of it::
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from verax.api.tracing.wrapping import Describe, function_name, name_and_line
+from verax.api.tracing.wrapping import (
+    Describe,
+    function_name,
+    name_and_line,
+    short_name,
+)
 from verax.backend import pytrees
 from verax.ir.avals import HasType, ShapedArray
 from verax.ir.jaxpr import Jaxpr
@@ -111,11 +116,6 @@ def same_reference(x: object, y: object) -> bool:
     if isinstance(x, TracedRef) and isinstance(y, TracedRef):
         return x.builder is y.builder and x.atom == y.atom
     return x is y
-
-
-def short_name(described: str) -> str:
-    """The name in `argument x of f`."""
-    return described.removeprefix("argument ").rsplit(" of ", 1)[0]
 
 
 class HasCaptured(Protocol):

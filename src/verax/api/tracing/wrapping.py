@@ -40,8 +40,12 @@ def described(fun: Callable[..., object]) -> Iterator[tuple[str, object]]:
             yield name, result
 
 
-def wraps[F: Callable[..., Any]](fun: Callable[..., object]) -> Callable[[F], F]:
+def wraps[F: Callable[..., Any]](
+    fun: Callable[..., object], first: str | None = None
+) -> Callable[[F], F]:
     """Give a function the name, documentation and attributes of `fun`.
+
+    Its documentation begins with what the function does with `{fun}`, if that is given.
 
     >>> class Model:
     ...     def __call__(self): return 1
@@ -57,10 +61,22 @@ def wraps[F: Callable[..., Any]](fun: Callable[..., object]) -> Callable[[F], F]
         vars(made).update(attributes(fun))
         for name, value in described(fun):
             setattr(made, name, value)
+        if first is not None:
+            made.__doc__ = documentation(first, fun)
         vars(made)["__wrapped__"] = fun
         return made
 
     return decorate
+
+
+def documentation(first: str, fun: Callable[..., object]) -> str:
+    """What is done with a function, then the documentation of its own.
+
+    >>> documentation("The gradient of {fun}.", lambda x: x)
+    'The gradient of <lambda>.'
+    """
+    own = f"\n\nOriginal documentation:\n\n{fun.__doc__}" if fun.__doc__ else ""
+    return first.replace("{fun}", function_name(fun)) + own
 
 
 def attributes(fun: Callable[..., object]) -> dict[str, Any]:
@@ -207,6 +223,11 @@ def function_name(fun: object) -> str:
         return name
     inner = getattr(fun, "func", None)
     return function_name(inner) if inner is not None else type(fun).__name__
+
+
+def short_name(described: str) -> str:
+    """The name in `argument x of f`."""
+    return described.removeprefix("argument ").rsplit(" of ", 1)[0]
 
 
 def codes(fun: object) -> tuple[CodeType, ...]:

@@ -200,22 +200,28 @@ class Convertible(Typed):
         """The one element, for `int(x)` and the like.
 
         Raises:
-            TypeError: there are several, or none, or it is complex and must be real.
+            TypeError: it has dimensions, or is complex and must be real.
         """
-        if self.aval.size != 1:
+        if self.aval.shape:
+            way = "; use x.item()" if self.aval.size == 1 else ""
             raise TypeError(
                 "Only scalar arrays can be converted to Python scalars; got "
-                f"{self.aval} in {expected}"
+                f"{self.aval} in {expected}{way}"
             )
         if self.aval.dtype.kind == "c" and not expected.startswith("complex"):
             raise TypeError(f"{expected} takes a real x, not {self.aval}; use x.real")
-        return self.numbers(expected).reshape(())[()]
+        return self.numbers(expected)[()]
 
     def __bool__(self) -> bool:
+        if self.aval.size == 0:
+            raise ValueError(
+                "The truth value of an empty array is ambiguous: whether "
+                f"{self.aval} has elements is x.size > 0"
+            )
         if self.aval.size > 1:
             raise ValueError(
-                "the truth value of an array with more than one element, "
-                f"{self.aval}, is ambiguous; use x.any() or x.all()"
+                "The truth value of an array with more than one element is ambiguous: "
+                f"of {self.aval} use x.any() or x.all()"
             )
         return bool(self.numbers("bool(x), as in `if x:`,", TracerBoolConversionError))
 
