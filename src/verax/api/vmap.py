@@ -40,6 +40,11 @@ from verax.transforms.engine.engine import StandardEngine, over_axis
 from verax.transforms.engine.templates import element
 from verax.transforms.engine.vmap import batch, batch_into, stack_type, stacked
 
+MAPPED: Final = (
+    "Vectorized version of {fun}. Takes similar arguments as {fun}, with additional "
+    "dimensions over which {fun} is mapped."
+)
+
 
 def vmap[**P, R](
     fun: Callable[P, R],
@@ -77,7 +82,7 @@ def vmap[**P, R](
     name = as_axis_name(axis_name)
     engine = engine_for(name, as_spmd_names(spmd_axis_name))
 
-    @wraps(fun)
+    @wraps(fun, MAPPED)
     def vmapped(*args: object, **kwargs: object) -> Any:
         check_count(fun, in_axes, len(args), sorted(kwargs))
         leaves, tree = pytrees.flatten((args, kwargs))

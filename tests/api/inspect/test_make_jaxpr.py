@@ -210,3 +210,19 @@ def test_its_name_says_of_what_it_is() -> None:
     programs: Any = verax.make_jaxpr(func1)
     assert programs.__name__ == "make_jaxpr(func1)"
     assert programs.__qualname__ == "make_jaxpr(func1)"
+    assert programs.__module__ == "verax"
+
+
+def test_types_of_results_are_found_once() -> None:
+    calls: list[Any] = []
+
+    def f(x: Any) -> Any:
+        calls.append(x)
+        return vnp.asarray(x), verax.ShapeDtypeStruct((2,), "int8")
+
+    first, second = verax.eval_shape(f, 1), verax.eval_shape(f, 1)
+    assert [out[0].weak_type for out in (first, second)] == [True, True]
+    assert second[1].shape == (2,)
+    assert len(calls) == 1
+    verax.eval_shape(f, 1.0)
+    assert len(calls) == 2

@@ -29,6 +29,14 @@ from verax.rules.values.state import STATE
 
 type Argnums = int | Sequence[int]
 
+# What documentation of results says, before that of the function.
+BY: Final = "{fun} with respect to positional argument(s) {argnums}. Takes the same "
+GRADIENT: Final = f"Gradient of {BY}arguments as {{fun}}."
+WITH_VALUE: Final = (
+    f"Value and gradient of {BY}arguments as {{fun}}, and returns the pair of both."
+)
+JACOBIAN: Final = f"Jacobian of {BY}arguments as {{fun}}."
+
 
 @overload
 def value_and_grad[**P, R](
@@ -104,7 +112,7 @@ def value_and_grad[**P](
     how = (positions("argnums", argnums), has_aux, holomorphic, allow_int)
     single = is_single(argnums)
 
-    @wraps(fun)
+    @wraps(fun, WITH_VALUE.replace("{argnums}", str(argnums)))
     def value_and_grad_of(*args: object, **kwargs: object) -> tuple[object, object]:
         value, aux, cotangents = pulled_back(fun, args, kwargs, *how)
         gradient = cotangents[0] if single else cotangents
@@ -210,7 +218,7 @@ def grad[**P](
     how = (positions("argnums", argnums), has_aux, holomorphic, allow_int)
     single = is_single(argnums)
 
-    @wraps(fun)
+    @wraps(fun, GRADIENT.replace("{argnums}", str(argnums)))
     def grad_of(*args: P.args, **kwargs: P.kwargs) -> object:
         _, aux, cotangents = pulled_back(fun, args, kwargs, *how)
         gradient = cotangents[0] if single else cotangents

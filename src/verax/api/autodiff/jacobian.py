@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from verax.api.arguments.call_keys import numbers as positions
-from verax.api.autodiff.grad import Argnums, check_inputs, choose, is_single
+from verax.api.autodiff.grad import JACOBIAN, Argnums, check_inputs, choose, is_single
 from verax.api.autodiff.jvp_vjp import linearize, pulled_from
 from verax.api.tracing.wrapping import function_name, wraps
 from verax.backend import pytrees
@@ -41,7 +41,7 @@ def jacfwd[**P](
     check_callable("jacfwd", fun)
     numbers = positions("argnums", argnums)
 
-    @wraps(fun)
+    @wraps(fun, JACOBIAN.replace("{argnums}", str(argnums)))
     def jacobian(*args: object, **kwargs: object) -> object:
         rest, chosen = choose(fun, args, kwargs, numbers)
         check_inputs("jacfwd", fun, rest.numbers, chosen, holomorphic, False)
@@ -76,7 +76,7 @@ def jacrev[**P](
     check_callable("jacrev", fun)
     numbers = positions("argnums", argnums)
 
-    @wraps(fun)
+    @wraps(fun, JACOBIAN.replace("{argnums}", str(argnums)))
     def jacobian(*args: object, **kwargs: object) -> object:
         rest, chosen = choose(fun, args, kwargs, numbers)
         check_inputs("jacrev", fun, rest.numbers, chosen, holomorphic, allow_int)

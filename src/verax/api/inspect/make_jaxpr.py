@@ -14,6 +14,7 @@ from attrs import frozen
 from verax.api.arguments.call_keys import resolve_statics
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, vjp
 from verax.api.autodiff.primals import check_tangent, zero
+from verax.api.config.tracebacks import SPOKEN
 from verax.api.tracing.apply import ENGINE, CompileTime, apply, observed
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
@@ -21,7 +22,7 @@ from verax.api.tracing.structs import (
     struct_aval,
     struct_avals,
 )
-from verax.api.tracing.trace import Traced, trace
+from verax.api.tracing.trace import Traced, shared_trace, trace
 from verax.api.tracing.wrapping import (
     ParameterNames,
     describe_arguments,
@@ -107,6 +108,7 @@ def make_jaxpr[**P](
     for name in ("__name__", "__qualname__"):
         if hasattr(fun, name):
             setattr(jaxpr_of, name, f"make_jaxpr({getattr(fun, name)})")
+    jaxpr_of.__module__ = SPOKEN.name
     return jaxpr_of
 
 
@@ -145,7 +147,10 @@ def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> A
         outs, out_tree = pytrees.flatten(fun(*args, **kwargs))
         return out_tree.unflatten(map(stand_in, outs))
 
-    return out_info(trace(with_arrays, tree, avals, "eval_shape", describe=describe))
+    traced = shared_trace(
+        with_arrays, tree, avals, "eval_shape", owner=fun, describe=describe
+    )
+    return out_info(traced)
 
 
 def stand_in(x: object) -> object:
