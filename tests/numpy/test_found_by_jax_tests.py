@@ -424,3 +424,64 @@ def test_places_of_complex_numbers_are_those_of_their_order(
     assert vnp.digitize(np.complex64(1 + 1j), np.array([0, 1, 2], np.float32)) == 2
     with pytest.raises(ValueError, match="complex x values"):
         vnp.interp(1j, np.arange(2.0), np.arange(2.0))
+
+
+@pytest.mark.parametrize("convert", [int, float, complex])
+def test_only_scalars_are_numbers_of_python(convert: Callable[[Any], Any]) -> None:
+    for run in (convert, verax.jit(convert)):
+        for x in (vnp.arange(1), vnp.arange(3), vnp.arange(0), vnp.ones((1, 1))):
+            with pytest.raises(TypeError, match="Only scalar arrays can be converted"):
+                run(x)
+    assert convert(vnp.asarray(3)) == 3
+    assert vnp.arange(1).item() == 0
+
+
+def test_the_truth_of_no_element() -> None:
+    for run in (bool, verax.jit(bool)):
+        with pytest.raises(ValueError, match="empty array is ambiguous"):
+            run(vnp.arange(0))
+        with pytest.raises(ValueError, match="more than one element is ambiguous"):
+            run(vnp.arange(2))
+    assert not vnp.zeros((1, 1))
+
+
+def test_what_jax_has_deprecated_warns() -> None:
+    z = vnp.asarray([1 + 2j])
+    casts: list[Callable[[], Any]] = [
+        lambda: z.astype("float32"),
+        lambda: vnp.astype(z, int),
+    ]
+    for cast in casts:
+        with pytest.warns(DeprecationWarning, match="Casting from complex to real"):
+            assert cast().tolist() == [1]
+    assert z.astype(bool).tolist() == [True]
+    plane = vnp.asarray([1.0, 2.0])
+    for pair in ((plane, plane), (plane, vnp.ones(3)), (vnp.ones(3), plane)):
+        for _ in range(2):
+            with pytest.warns(DeprecationWarning, match="Support for 2-dimensional"):
+                vnp.cross(*pair)
+    assert vnp.cross(vnp.ones((3, 2)), vnp.ones((3, 2)), axis=0).shape == (3, 2)
+
+
+@pytest.mark.parametrize("padding", [3, (3, 3), ((1, 1), 2)])
+def test_padding_is_a_name_or_pairs(padding: Any) -> None:
+    x = vnp.ones((1, 5, 5, 2))
+    with pytest.raises(ValueError, match="padding argument should be a string or"):
+        lax.conv_general_dilated_patches(x, (2, 2), (1, 1), padding)
+    with pytest.raises(ValueError, match=r"reduce_window.*\(low, high\) pairs, got"):
+        lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 1, 1, 1), padding)
+
+
+def test_what_transformations_say_of_their_functions() -> None:
+    def f(x: Any) -> Any:
+        """Twice x."""
+        return 2 * x
+
+    mapped, slope = verax.vmap(f), verax.grad(f, argnums=0)
+    assert (mapped.__doc__ or "").startswith("Vectorized version of f. ")
+    assert (mapped.__doc__ or "").endswith("\n\nOriginal documentation:\n\nTwice x.")
+    assert "Gradient of f with respect to positional argument(s) 0" in str(
+        slope.__doc__
+    )
+    assert verax.jacfwd(f, (0,)).__doc__ != verax.jacrev(f).__doc__
+    assert "documentation" not in str(verax.value_and_grad(lambda x: x).__doc__)

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -259,8 +260,22 @@ def test_keys_and_numbers_do_not_convert() -> None:
                 k, verax.random.key(0, impl="rbg").dtype
             ),
         ):
-            with pytest.raises(ValueError, match="cannot convert"):
+            with pytest.raises(ValueError, match="Cannot convert_element_type from"):
                 run(act)(keys)
     assert lax.convert_element_type(keys, keys.dtype) is keys
     with pytest.raises(TypeError):
         keys.at[np.array([9])].get(mode="fill", fill_value=1.5)
+
+
+def test_keys_and_numbers_do_not_add_up() -> None:
+    key = verax.random.key(0)
+    uses: list[Callable[[], Any]] = [
+        lambda: vnp.add(key, 1),
+        lambda: key + 1,
+        lambda: verax.jit(lambda k: k + 1)(key),
+    ]
+    for use in uses:
+        with pytest.raises(TypeError, match="add does not accept dtypes key<fry>, int"):
+            use()
+    with pytest.raises(TypeError, match="hypot does not accept dtypes float32, key"):
+        vnp.hypot(1.0, key)

@@ -130,8 +130,6 @@ def typed_keys(name: str, key: object, impl: Impl | dtypes.Impl | None = None) -
             f"{name} takes a key, but argument 0 is {shown(key)} of type "
             f"{type(key).__name__}; make one with verax.random.key(seed)"
         )
-    if STATE.legacy_prng_key != "allow" and impl is None:
-        legacy(name)
     aval = aval_of(key)
     own = resolved(impl)
     words = generator(own).key_shape
@@ -142,10 +140,12 @@ def typed_keys(name: str, key: object, impl: Impl | dtypes.Impl | None = None) -
     if aval.dtype != uint32 or key.dtype != uint32 or not right:
         count = NUMBERS.get(prod(words), str(prod(words)))
         raise TypeError(
-            f"{name}: a raw {generator(own).name} key has {count} words, "
-            f"uint32{list(words)}, not {key.dtype}{list(key.shape)}; make one with "
-            "verax.random.key(seed)"
+            f"JAX encountered invalid PRNG key data in {name}: a raw "
+            f"{generator(own).name} key has {count} words, uint32{list(words)}, not "
+            f"{key.dtype}{list(key.shape)}; make one with verax.random.key(seed)"
         )
+    if STATE.legacy_prng_key != "allow" and impl is None:
+        legacy(name)
     return random_wrap(key, own)
 
 

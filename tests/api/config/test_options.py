@@ -227,6 +227,9 @@ def test_raw_keys() -> None:
         for use in (verax.random.normal, verax.random.split, verax.random.key_data):
             with pytest.raises(ValueError, match="Legacy uint32 key"):
                 use(key)
+        # What holds no key is told first.
+        with pytest.raises(TypeError, match="invalid PRNG key data in normal"):
+            verax.random.normal(vnp.zeros(1))
     with verax.legacy_prng_key("warn"), pytest.warns(UserWarning, match="Legacy"):
         verax.random.bits(key)
     with verax.enable_custom_prng():

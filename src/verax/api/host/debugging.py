@@ -169,8 +169,8 @@ class FormatCheck(string.Formatter):
         unused = [i for i in range(len(args)) if i not in used_args]
         if unused:
             raise ValueError(
-                "debug.print: the format has no placeholder for positional argument "
-                f"{unused[0]}; add one, as in 'x = {{}}'"
+                f"Unused positional arguments to `verax.debug.print`: {unused}. The "
+                "format has no placeholder for them; add one, as in 'x = {}'"
             )
         names = [name for name in kwargs if name not in used_args]
         if names:

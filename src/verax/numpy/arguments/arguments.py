@@ -34,7 +34,7 @@ from verax.ir.dtypes import (
     is_float,
     numpy_dtype,
 )
-from verax.ir.promotion import Typed, join, join_all
+from verax.ir.promotion import Typed, TypePromotionError, join, join_all
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.shape import (
     BroadcastInDimParams,
@@ -281,19 +281,27 @@ def adapted(x: object, aval: ShapedArray) -> object:
     return None
 
 
-def common_type(avals: Sequence[ShapedArray]) -> Typed:
-    """The dtype of operands together, and whether it is weak.
+def common_type(avals: Sequence[ShapedArray], name: str = "promotion") -> Typed:
+    """The dtype of the operands of a function together, and whether it is weak.
 
     Raises:
         TypePromotionError: there is no implicit promotion.
     """
     strict = STATE.numpy_dtype_promotion == "strict"
     wide, x64 = STATE.explicit_x64_dtypes == "allow", STATE.enable_x64
-    if len(avals) == 2:
-        a, b = avals
-        return join(a.dtype, a.weak_type, b.dtype, b.weak_type, x64, strict, wide)
-    types = tuple([(a.dtype, a.weak_type) for a in avals])
-    return join_all(types, x64, strict, wide)
+    try:
+        if len(avals) == 2:
+            a, b = avals
+            return join(a.dtype, a.weak_type, b.dtype, b.weak_type, x64, strict, wide)
+        types = tuple([(a.dtype, a.weak_type) for a in avals])
+        return join_all(types, x64, strict, wide)
+    except TypePromotionError as error:
+        if not any([is_extended(a.dtype) for a in avals]):
+            raise
+        given = ", ".join([str(a.dtype) for a in avals])
+        raise TypePromotionError(
+            f"{name} does not accept dtypes {given}: {error}"
+        ) from None
 
 
 def promote(name: str, *args: ArrayLike) -> list[Any]:
@@ -303,27 +311,27 @@ def promote(name: str, *args: ArrayLike) -> list[Any]:
         TypeError: an argument is not an array, or there is no common dtype.
     """
     avals = avals_of(name, args)
-    dtype, weak = common_type(avals)
+    dtype, weak = common_type(avals, name)
     return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
 
 
 def promote_inexact(name: str, *args: ArrayLike) -> list[Any]:
     """`promote`, with integers and booleans as the floats that stand for them."""
     avals = avals_of(name, args)
-    dtype, weak = inexact_type(avals)
+    dtype, weak = inexact_type(avals, name)
     return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
 
 
-def inexact_type(avals: Sequence[ShapedArray]) -> Typed:
+def inexact_type(avals: Sequence[ShapedArray], name: str = "promotion") -> Typed:
     """`common_type` among floats and complex numbers."""
-    dtype, weak = common_type(avals)
+    dtype, weak = common_type(avals, name)
     return inexact_dtype(dtype), weak
 
 
 def promote_numeric(name: str, *args: ArrayLike) -> list[Any]:
     """`promote`, with booleans as integers."""
     avals = avals_of(name, args)
-    dtype, weak = common_type(avals)
+    dtype, weak = common_type(avals, name)
     if dtype == bool_:
         dtype, weak = default_integer(), False
     return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]

@@ -62,7 +62,7 @@ def unary_inexact(name: str, row: Row[NoParams], x: ArrayLike) -> Array:
     if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
         return STATE.interpreter.bind(row, NO_PARAMS, (x,))[0]
     avals = avals_of(name, (x,))
-    dtype, weak = inexact_type(avals)
+    dtype, weak = inexact_type(avals, name)
     operand = as_type(x, avals[0], dtype, weak)
     return STATE.interpreter.bind(row, NO_PARAMS, (operand,))[0]
 
@@ -105,7 +105,7 @@ def masking(name: str, x: ArrayLike, y: ArrayLike) -> list[object] | None:
     avals = avals_of(name, (mask, value))
     if avals[1].dtype not in INEXACT_SET:
         return None
-    dtype, weak = common_type(avals)
+    dtype, weak = common_type(avals, name)
     factor = as_type(value, avals[1], dtype, weak)
     zero = weak_scalar(0, INTEGER, dtype) if weak else constant_of(0, dtype)
     mask, factor = broadcast_together(name, [mask, factor])
@@ -151,7 +151,7 @@ def unified(name: str, args: tuple[ArrayLike, ...]) -> tuple[DType, list[ArrayLi
     Operands without dimensions keep their shape; every elementwise row takes them.
     """
     avals = avals_of(name, args)
-    dtype, weak = common_type(avals)
+    dtype, weak = common_type(avals, name)
     typed = [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
     return dtype, broadcast_together(name, typed)
 
@@ -161,7 +161,7 @@ def unified_inexact(
 ) -> tuple[DType, list[object]]:
     """`unified` among floats and complex numbers."""
     avals = avals_of(name, args)
-    dtype, weak = inexact_type(avals)
+    dtype, weak = inexact_type(avals, name)
     typed = [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
     return dtype, broadcast_together(name, typed)
 
@@ -181,7 +181,7 @@ def truth(name: str, x: ArrayLike) -> Any:
 def logical(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
     """A boolean `row` on the truth of its operands."""
     if STATE.numpy_dtype_promotion == "strict":
-        common_type(avals_of(name, (x, y)))
+        common_type(avals_of(name, (x, y)), name)
     typed = [truth(name, x), truth(name, y)]
     return STATE.interpreter.bind(row, NO_PARAMS, broadcast_together(name, typed))[0]
 

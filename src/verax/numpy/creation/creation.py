@@ -7,6 +7,7 @@ equation; values that the caller hands in are constants in both::
     zeros((2, 3), dtype=jnp.int8)
 """
 
+import warnings
 from collections.abc import Buffer, Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ from verax.ops.structure.shape import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of, refuse_masked
-from verax.rules.values.state import STATE
+from verax.rules.values.state import LIBRARY, STATE
 
 type Placement = Device | Sharding | None
 
@@ -408,7 +409,8 @@ def astype(
     """`x` in another dtype.
 
     Floats are cut off towards zero on their way to integers, where NaN becomes 0, and
-    complex numbers lose their imaginary parts on their way to real ones.
+    complex numbers lose their imaginary parts on their way to real ones, which is
+    deprecated.
 
     Args:
         x: an array or scalar.
@@ -419,16 +421,24 @@ def astype(
     Returns:
         an array in the shape of `x`; `x` itself if it has the dtype and is not copied.
 
+    Warns:
+        DeprecationWarning: `x` is complex and `dtype` is of real numbers.
+
     >>> import verax.numpy as vnp
     >>> vnp.astype(vnp.array([1.7, -1.7, vnp.nan]), vnp.int32)
     Array([ 1, -1,  0], dtype=int32)
-    >>> vnp.astype(vnp.array([1 + 2j, 3j]), vnp.float32)
-    Array([1., 0.], dtype=float32)
     """
     given = as_array("astype", x)
     target = chosen_dtype("astype", float if dtype is None else dtype)
     assert target is not None
     if is_complex(given.dtype) and not is_complex(target) and target != bool_:
+        warnings.warn(
+            f"Casting from complex to real dtypes, as {given.dtype} to {target}, "
+            "discards imaginary parts and will be an error; take x.real or abs(x)",
+            DeprecationWarning,
+            stacklevel=2,
+            skip_file_prefixes=(LIBRARY,),
+        )
         given = real(given)
     out = convert(given, target)
     return placed("astype", copy_of(out) if copy and out is x else out, device)

@@ -6,11 +6,16 @@ products::
     outer(x, y), cross(x, y), kron(a, b)
 """
 
+import warnings
+
+from verax.api.config.tracebacks import in_words
 from verax.backend.eager.composites import remembered
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
+    canonical_axis,
     no_out,
+    operand_aval,
     stretched_together,
     with_weak_type,
 )
@@ -50,7 +55,6 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     return multiply(expand_dims(x, 1), expand_dims(y, 0))
 
 
-@remembered
 def cross(
     a: ArrayLike,
     b: ArrayLike,
@@ -61,7 +65,7 @@ def cross(
 ) -> Array:
     """The vector product of vectors of 2 or 3 components along an axis.
 
-    Vectors of 2 components have 0 as third one.
+    Vectors of 2 components have 0 as third one; that they are taken is deprecated.
 
     Args:
         a: an array with 2 or 3 elements along `axisa`.
@@ -79,15 +83,36 @@ def cross(
     Raises:
         ValueError: there are other numbers of components.
 
+    Warns:
+        DeprecationWarning: there are 2 components.
+
     >>> import verax.numpy as vnp
     >>> vnp.cross(vnp.array([1, 0, 0]), vnp.array([[0, 1, 0], [0, 0, 1]]))
     Array([[ 0,  0,  1],
            [ 0, -1,  0]], dtype=int32)
-    >>> vnp.cross(vnp.array([1, 2]), vnp.array([3, 4]))
-    Array(-2, dtype=int32)
     """
     if axis is not None:
         axisa = axisb = axisc = axis
+    shapes = operand_aval("cross", 0, a).shape, operand_aval("cross", 1, b).shape
+    places = zip(shapes, (axisa, axisb), strict=True)
+    if any([s[canonical_axis("cross", i, len(s))] == 2 for s, i in places]):
+        warnings.warn(
+            in_words(
+                "Support for 2-dimensional vectors in verax.numpy.cross is deprecated, "
+                "as in NumPy; pass vectors of 3 components, or compute "
+                "x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]"
+            ),
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    return vector_product(a, b, axisa, axisb, axisc)
+
+
+@remembered
+def vector_product(
+    a: ArrayLike, b: ArrayLike, axisa: int, axisb: int, axisc: int
+) -> Array:
+    """`cross` along these axes."""
     x = moveaxis(as_array("cross", a), axisa, -1)
     y = moveaxis(as_array("cross", b, 1), axisb, -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):

@@ -77,7 +77,7 @@ def convert_typing(
         )
     if x.dtype != p.new_dtype and (KEY.holds(x.dtype) or KEY.holds(p.new_dtype)):
         raise ValueError(
-            f"convert_element_type cannot convert {x} to {p.new_dtype}: use "
+            f"Cannot convert_element_type from {x.dtype} to {p.new_dtype}: use "
             "verax.random.key_data for the words of keys, and wrap_key_data for keys "
             "with these words"
         )

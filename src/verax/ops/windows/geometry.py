@@ -6,7 +6,7 @@ functions count, and the adjoints of both count in the same way::
     strided(padded(dilated(5, 2), (1, 1)), dilated(3, 1), 2)    # 5
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from attrs import frozen
@@ -82,9 +82,12 @@ def as_pads(
     """
     if isinstance(padding, str):
         return named_pads(name, padding, sizes, windows, strides)
-    if not isinstance(padding, Sequence):
+    if not isinstance(padding, Sequence) or not all(
+        [isinstance(pair, Iterable) for pair in padding]
+    ):
         raise ShapeError(
-            f"{name}: padding must be a string or pairs of integers, not {padding}"
+            f"{name}: the padding argument should be a string or a sequence of (low, "
+            f"high) pairs, got {shown(padding)}"
         )
     pairs = [as_integers(name, "padding", pair) for pair in padding]
     if len(pairs) != len(sizes) or any(len(pair) != 2 for pair in pairs):
