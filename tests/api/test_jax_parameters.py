@@ -46,11 +46,8 @@ def test_the_memory_of_a_device() -> None:
 def test_where_a_function_is_written_out(how: verax.Inline) -> None:
     inner = verax.jit(vnp.sin, inline=how)
     jaxpr = verax.make_jaxpr(lambda x: inner(x) * 2)(1.0)
-    early = how in (verax.Inline.JAX_EARLY, verax.Inline.JAX_LATE)
-    assert [str(eqn.primitive) for eqn in jaxpr.eqns] == [
-        "sin" if early else "jit",
-        "mul",
-    ]
+    first = "sin" if how is verax.Inline.JAX_EARLY else "jit"
+    assert [str(eqn.primitive) for eqn in jaxpr.eqns] == [first, "mul"]
     with pytest.raises(TypeError, match="as inline"):
         verax.jit(vnp.sin, inline="xla_late")  # type: ignore[call-overload]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
+import jaxlib
 import ml_dtypes
 import numpy as np
 
@@ -192,6 +193,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
             is_sanitized=no,
         ),
         "cuda_versions": None,
+        "version_str": jaxlib.__version__,
     },
     "jax._src.interpreters.mlir": {
         "_platforms_with_donation": ["cpu", "cuda", "rocm", "tpu"]

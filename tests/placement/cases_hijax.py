@@ -4,10 +4,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import frozen
 
 import verax
 import verax.numpy as vnp
-from verax.experimental.hijax import HiPrim, linearize_from_jvp, vjp_from_jvp
+from verax.experimental.hijax import (
+    HiPrim,
+    HiPspec,
+    HiType,
+    ShapedArray,
+    linearize_from_jvp,
+    register_hitype,
+    vjp_from_jvp,
+)
 from verax.sharding import PartitionSpec as P
 
 X = np.linspace(-1, 1, 16).astype(np.float32).reshape(8, 2)
@@ -45,12 +54,13 @@ class Forward(Operation):
     vjp_fwd, vjp_bwd_retval = vjp_from_jvp
 
 
-class Logged(Backward):
+class Logged(Operation):
     """With a rule that tells what it sees."""
 
+    vjp_fwd = Backward.vjp_fwd
+
     def vjp_bwd(self, res: Any, outgrad: Any, /, *arg_accums: Any) -> Any:
-        (ct,) = self.vjp_bwd_retval(res, outgrad)
-        arg_accums[0].accum(ct)
+        arg_accums[0].accum(outgrad * (vnp.cos(res) * res + vnp.sin(res)))
         return {"seen": outgrad.sum()}
 
 
@@ -133,3 +143,52 @@ def test_logs_have_a_row_for_each_device() -> None:
     cotangents, logs = pullback.with_logs(X)
     assert np.allclose(cotangents[0], X * (np.cos(X) * X + np.sin(X)), atol=1e-6)
     assert np.allclose(logs["seen"], X.sum(1), atol=1e-6)
+
+
+class Pair:
+    """Arrays of two shapes."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+
+@frozen
+class Pairs(HiType):
+    """The type; tangents are pairs, too."""
+
+    shapes: tuple[tuple[int, ...], ...]
+
+    def lo_ty(self) -> list[Any]:
+        return [ShapedArray(shape, np.dtype("float32")) for shape in self.shapes]
+
+    def lower_val(self, hi_val: Any, /) -> list[Any]:
+        return [hi_val.a, hi_val.b]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        return Pair(*lo_vals)
+
+    def to_tangent_aval(self) -> Any:
+        return self
+
+
+class Split(HiPspec):
+    """The first array is split, the second is not."""
+
+    def to_lo(self) -> tuple[Any, ...]:
+        return P("i"), P()
+
+
+register_hitype(Pair, lambda p: Pairs((tuple(p.a.shape), tuple(p.b.shape))))
+
+
+def test_the_arrays_of_a_value_are_split_one_by_one() -> None:
+    mesh = verax.make_mesh((8,), ("i",))
+
+    def local(p: Any) -> Any:
+        return p.a.sum(0) + p.b
+
+    f = verax.shard_map(local, mesh=mesh, in_specs=Split(), out_specs=P("i"))
+    b = np.arange(3, dtype=np.float32)
+    for run in (f, verax.jit(f)):
+        actual = run(Pair(vnp.asarray(X), vnp.asarray(b[:2])))
+        assert np.allclose(np.reshape(actual, (8, 2)), X + b[:2])

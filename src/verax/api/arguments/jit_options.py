@@ -25,8 +25,8 @@ from verax.rules.values.state import LIBRARY
 class Inline(Enum):
     """A jitted function's place in the trace in which it is written out.
 
-    verax does so in the outer trace, for both JAX_EARLY and JAX_LATE, or leaves a call,
-    which XLA inlines as it sees fit.
+    verax does so in the outer trace for JAX_EARLY, or leaves a call, which XLA inlines
+    as it sees fit.
     """
 
     __module__ = "verax"
@@ -45,7 +45,7 @@ def as_inline(inline: object) -> bool:
         TypeError: it is neither a boolean nor an `Inline`.
     """
     if isinstance(inline, Inline):
-        return inline in (Inline.JAX_EARLY, Inline.JAX_LATE)
+        return inline is Inline.JAX_EARLY
     check_flags(inline=inline)
     return bool(inline)
 

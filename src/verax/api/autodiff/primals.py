@@ -137,15 +137,22 @@ class Signature(ReprMixin):
         return tuple(args)
 
     def cotangents(
-        self, outs: Sequence[object], mask: Sequence[bool], stack: tuple[int, ...] = ()
+        self,
+        outs: Sequence[object],
+        mask: Sequence[bool],
+        stack: tuple[int, ...] = (),
+        due: Sequence[bool] | None = None,
     ) -> list[object]:
-        """`pack`, as a list of leaves."""
+        """`pack`, as a list of leaves; None for those that are not `due`."""
         out, flags = iter(outs), iter(mask)
+        wanted = (True,) * len(self.avals) if due is None else due
         return [
             next(out)
             if moves and next(flags)
             else zero(aval.cotangent().with_shape((*stack, *aval.shape)))
-            for aval, moves in zip(self.avals, self.active, strict=True)
+            if asked
+            else None
+            for aval, moves, asked in zip(self.avals, self.active, wanted, strict=True)
         ]
 
     def describe(self) -> Sequence[str]:

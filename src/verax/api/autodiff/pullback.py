@@ -461,7 +461,9 @@ class Point(Protocol):
     @property
     def finals(self) -> tuple[int | None, ...]: ...
     def checked(self, cotangents: tuple[object, ...]) -> list[object | None]: ...
-    def cotangents(self, outs: Sequence[object], mask: Sequence[bool]) -> list[Any]: ...
+    def cotangents(
+        self, outs: Sequence[object], mask: Sequence[bool], *, due: Mask
+    ) -> list[Any]: ...
 
 
 class Pulls(Protocol):
@@ -487,8 +489,8 @@ def no_gradient_ref(at: Point, i: int) -> ValueError:
     """The error for a reference without one for its gradient."""
     return ValueError(
         f"{leaf_place(at.in_tree, i)} of {at.name} is a reference, so its gradient "
-        "must be accumulated into a reference: pullback.with_refs(grad_ref)(ct), where "
-        "new_ref(zeros) makes grad_ref"
+        "can't be returned as a value and must be accumulated into a reference: "
+        "pullback.with_refs(grad_ref)(ct), where new_ref(zeros) makes grad_ref"
     )
 
 
@@ -512,7 +514,9 @@ class Accumulating:
         self.leaves = leaves
 
     def check(self, at: Point, i: int, entry: object, aval: ShapedArray) -> None:
-        """Raise ValueError for a reference of another type."""
+        """Raise ValueError for a reference of another type, or where one is due."""
+        if isinstance(aval, AbstractRef) and not isinstance(entry, BoundRef | DontWant):
+            raise no_gradient_ref(at, i)
         if not isinstance(entry, BoundRef):
             if is_reference(entry):
                 raise ValueError(
@@ -528,11 +532,7 @@ class Accumulating:
             )
 
     def __call__(self, *cotangents: object) -> tuple[Any, ...]:
-        """The results of the pullback, with placeholders for what went elsewhere.
-
-        Raises:
-            ValueError: an argument is a reference, and there is none for its gradient.
-        """
+        """The results of the pullback, with placeholders for what went elsewhere."""
         return self.pull(self.pullback.at.checked(cotangents))
 
     @property
@@ -543,10 +543,6 @@ class Accumulating:
     def pull(self, cts: Sequence[object | None]) -> tuple[Any, ...]:
         """The results, from checked cotangent leaves."""
         at, leaves = self.at, self.leaves
-        for i, (entry, aval) in enumerate(zip(leaves, at.avals, strict=True)):
-            known = isinstance(entry, BoundRef | DontWant)
-            if isinstance(aval, AbstractRef) and not known:
-                raise no_gradient_ref(at, i)
         expected = tuple([not isinstance(entry, DontWant) for entry in leaves])
         result = self.cotangents(cts, self.state(at), expected)
         results = [
@@ -559,7 +555,7 @@ class Accumulating:
     def cotangents(
         self, cts: Sequence[object | None], state: Sequence[object], due: Mask
     ) -> list[Any]:
-        """Cotangents of the leaves that are `due`, zeros for others.
+        """Cotangents of the leaves that are `due`, None for others.
 
         `state` are those of what references hold at the end, None for zero.
         """
@@ -571,7 +567,8 @@ class Accumulating:
         live += [x for x in ends if x is not None]
         moving = zip(due, pull.at.active, strict=True)
         chosen = [flag for flag, moves in moving if moves]
-        return pull.at.cotangents(*pull.linear.pulled_for(flags, live, chosen))
+        outs, mask = pull.linear.pulled_for(flags, live, chosen)
+        return pull.at.cotangents(outs, mask, due=due)
 
     def state(self, at: Point) -> list[Any]:
         """The cotangents of what references hold at the end; None for zero."""

@@ -295,7 +295,8 @@ def axes_by_specs(
 def specs_by_types(specs: object, tree: object) -> object:
     """Specs of a `shard_map` for all arrays, of some with `HiPspec`s among them.
 
-    Carriers are split as the first array of their value is, which has its shape.
+    Carriers are split as the arrays of their value are, one by one; if there are not as
+    many of them, as the first, which has the shape of the value.
     """
     given = pytrees.flatten(specs)[0]
     if not any([isinstance(spec, HiPspec) for spec in given]):
@@ -309,7 +310,9 @@ def specs_by_types(specs: object, tree: object) -> object:
             out.append(spec)
             continue
         ty, own = hi_typeof(x), spec.to_lo()
-        out.append(raised(ty, [*own, *[own[0]] * len(carrier_avals(ty))]))
+        count = len(carrier_avals(ty))
+        also = own if count == len(own) else [own[0]] * count
+        out.append(raised(ty, [*own, *also]))
     return structure.unflatten(out)
 
 
