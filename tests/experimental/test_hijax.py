@@ -358,3 +358,18 @@ def test_rules_that_exclude_each_other() -> None:
     assert act(x).tolist() == [1.0, 1.0]
     with pytest.raises(TypeError, match="can't set both `jvp = jvp_from_lin` and"):
         verax.jvp(act, (x,), (x,))
+
+
+def test_a_tangent_of_float0_is_none() -> None:
+    class Flat(Unary):
+        def expand(self, x: Any) -> Any:
+            return vnp.round(x)
+
+        def jvp(self, primals: Any, tangents: Any) -> tuple[Any, Any]:
+            return self(*primals), np.empty(primals[0].shape, verax.dtypes.float0)
+
+    x = vnp.ones(5)
+    flat = Flat(verax.typeof(x))
+    assert verax.jvp(flat, (x,), (x,))[1].tolist() == [0.0] * 5
+    assert verax.linearize(flat, x)[1](x).tolist() == [0.0] * 5
+    assert verax.grad(lambda x: (flat(x) * x).sum())(x).tolist() == [1.0] * 5

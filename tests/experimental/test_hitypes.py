@@ -242,8 +242,14 @@ def test_what_is_wrong_says_so() -> None:
     class Bare(HiType):
         pass
 
+    class Opaque:
+        pass
+
+    register_hitype(Opaque, lambda x: Bare())
     with pytest.raises(NotImplementedError, match="Bare to implement the `lo_ty`"):
         Bare().lo_ty()
+    with pytest.raises(NotImplementedError, match=r"vmap requires Bare .*`dec_rank`"):
+        verax.vmap(lambda x: x, Rows(), Rows(), axis_size=3)(Opaque())
     for wrong in (quantize(X[:1]), X):
         with pytest.raises(TypeError, match="Dequantize takes"):
             Dequantize(Quantity((2, 3)))(wrong)

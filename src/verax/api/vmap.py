@@ -85,9 +85,9 @@ def vmap[**P, R](
     @wraps(fun, MAPPED)
     def vmapped(*args: object, **kwargs: object) -> Any:
         check_count(fun, in_axes, len(args), sorted(kwargs))
+        starts = by_specs(in_axes, args, axis_size) if specs else in_axes
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(fun, tree)
-        starts = by_specs(in_axes, args, axis_size) if specs else in_axes
         given, held, leaves = axes_of(starts, args, kwargs, leaves)
         avals = leaf_avals(leaves, describe)
         axes = axes_from_front(avals, given, describe)

@@ -33,7 +33,7 @@ from verax.api.trees.pytrees import KeptLeaves, prefix_leaves, split_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import is_inexact
+from verax.ir.dtypes import float0, is_inexact
 from verax.ir.meshes import explicit_on, varying_axes
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.convert import convert
@@ -162,7 +162,10 @@ def pushed(
     pairs = zip(parts, due, strict=True)
     return (
         prim.outs.values(prim.name, "the output", out),
-        [Zero(a) if t is None else typed(prim.name, what, t, a) for t, a in pairs],
+        [
+            Zero(a) if t is None or is_float0(t) else typed(prim.name, what, t, a)
+            for t, a in pairs
+        ],
     )
 
 
@@ -287,6 +290,11 @@ def is_nothing_or_hi(x: object) -> bool:
 
 def is_nothing(x: object) -> bool:
     return x is None or isinstance(x, Zero)
+
+
+def is_float0(x: object) -> bool:
+    """Whether a tangent says by its dtype that there is none."""
+    return getattr(x, "dtype", None) == float0
 
 
 def is_tracer(x: object) -> bool:
