@@ -487,3 +487,28 @@ def test_the_first_branch_says_which_results_are_weak(pred: bool) -> None:
     assert first.weak_type
     assert first.dtype == np.int32
     assert not lax.switch(index, [lambda: strong, lambda: weak]).weak_type
+
+
+@pytest.mark.parametrize("checkpoints", [None, 4])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_that_a_step_returns_are_not_stacked_again(
+    reverse: bool, checkpoints: int | None
+) -> None:
+    def step(c: Any, row: Any) -> Any:
+        return c + row["a"].sum(), {"b": row["a"], "c": row["a"] * c, "d": row["n"]}
+
+    def whole(rows: Any) -> Any:
+        return lax.scan(step, 0.0, rows, reverse=reverse, checkpoints=checkpoints)
+
+    rows = {"a": np.arange(8.0).reshape(4, 2), "n": np.arange(4)}
+    (eqn,) = verax.make_jaxpr(whole)(rows).eqns
+    assert len(eqn.outvars) == 2
+    for run in (whole, verax.jit(whole)):
+        total, out = run(rows)
+        assert float(total) == 28
+        assert out["b"].tolist() == rows["a"].tolist()
+        assert out["d"].tolist() == [0, 1, 2, 3]
+        assert (out["b"].dtype, out["d"].dtype) == (np.float32, np.int32)
+        assert out["c"].shape == (4, 2)
+    slope = verax.grad(lambda a: whole({**rows, "a": a})[1]["b"].sum())(rows["a"])
+    assert slope.tolist() == np.ones((4, 2)).tolist()

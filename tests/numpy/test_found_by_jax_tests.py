@@ -485,3 +485,16 @@ def test_what_transformations_say_of_their_functions() -> None:
     )
     assert verax.jacfwd(f, (0,)).__doc__ != verax.jacrev(f).__doc__
     assert "documentation" not in str(verax.value_and_grad(lambda x: x).__doc__)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"left": "nearest"}, "value of `left` is 'extrapolate', but got: 'nearest'"),
+        ({"right": "nearest"}, "value of `right` is 'extrapolate'"),
+        ({"period": np.ones(1)}, "period must be a scalar; got"),
+    ],
+)
+def test_what_interp_does_not_take(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        vnp.interp(0.5, np.arange(2.0), np.arange(2.0), **given)

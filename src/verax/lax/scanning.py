@@ -12,6 +12,7 @@ from typing import Any, Final, SupportsIndex, overload
 
 import numpy as np
 
+from verax.api.tracing.apply import ENGINE, as_array
 from verax.api.tracing.reference_checks import is_part
 from verax.api.tracing.trace import leaf_avals
 from verax.api.tracing.wrapping import ParameterNames, function_name, stands_for
@@ -19,7 +20,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import int32, is_bool
-from verax.ir.jaxpr import field_names
+from verax.ir.jaxpr import Jaxpr, Var, field_names
 from verax.lax.agreement import check_carry, paths
 from verax.lax.branching import (
     Body,
@@ -35,6 +36,7 @@ from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast
 from verax.ops.structure.slicing import index_in_dim
+from verax.rules.programs.batched import with_outputs
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -264,8 +266,10 @@ def scanned(
     types, body, y_tree = trace_step(f, tree, avals, row_tree, row_avals, counts)
     given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
     operands = (*body.consts, *given, *rows)
+    same = rows_among(body.jaxpr, len(given), len(operands) - len(rows))
+    due = [True] * len(given) + [place is None for place in same]
     params = ScanParams(
-        body.jaxpr,
+        with_outputs(ENGINE, body.jaxpr, due),
         count,
         (False,) * len(operands),
         len(given),
@@ -274,8 +278,20 @@ def scanned(
         at_once,
     )
     outs = bind_loop(params, blocks, operands)
-    carry, ys = params.results(outs)
+    carry, stacked = params.results(outs)
+    made = iter(stacked)
+    ys = [next(made) if place is None else as_array(rows[place]) for place in same]
     return result_tree(tree, carry), result_tree(y_tree, ys)
+
+
+def rows_among(jaxpr: Jaxpr, carries: int, start: int) -> list[int | None]:
+    """Which row each result behind the carries of a step is, if it is one.
+
+    Stacked, it is what the rows were taken from. Rows are the inputs from `start` on.
+    """
+    places = {v: k for k, v in enumerate(jaxpr.invars[start:])}
+    ys = jaxpr.outvars[carries:]
+    return [places.get(y) if isinstance(y, Var) else None for y in ys]
 
 
 def check_rows(avals: Sequence[ShapedArray]) -> None:

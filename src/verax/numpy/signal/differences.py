@@ -391,8 +391,8 @@ def interp(
         An array of floats or complex numbers of the shape of `x`.
 
     Raises:
-        ValueError: `xp` and `fp` are not nonempty vectors of the same size, or `x` or
-            `xp` is complex.
+        ValueError: `xp` and `fp` are not nonempty vectors of the same size, `x` or `xp`
+            is complex, `period` is no scalar, or `left` or `right` is another string.
 
     >>> import verax.numpy as vnp
     >>> xp, fp = vnp.array([1, 2]), vnp.array([10, 20])
@@ -410,6 +410,12 @@ def interp(
             "xp and fp must be one-dimensional arrays of equal size, which interp "
             f"takes, not {knots.shape} and {values.shape}"
         )
+    for name, side in (("left", left), ("right", right)):
+        if isinstance(side, str) and side != "extrapolate":
+            raise ValueError(
+                f"interp: the only valid string value of `{name}` is 'extrapolate', "
+                f"but got: {side!r}"
+            )
     if period is not None:
         places, knots, values = periodic(places, knots, values, period)
     above = searchsorted(knots, places, side="right").clip(
@@ -466,6 +472,8 @@ def periodic(
 ) -> tuple[Array, Array, Array]:
     """Places and points within one period, the points sorted and continued by one."""
     span = abs(as_array("interp", period))
+    if span.ndim:
+        raise ValueError(f"interp: period must be a scalar; got the shape {span.shape}")
     places, knots = remainder(places, span), remainder(knots, span)
     order = argsort(knots)
     knots, values = knots[order], values[order]
