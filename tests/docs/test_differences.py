@@ -26,7 +26,7 @@ def test_scalars_adopt_the_dtype_of_arrays_in_lax() -> None:
 
 
 def test_integers_that_do_not_fit_are_errors() -> None:
-    with pytest.raises(OverflowError, match="1000 out of bounds for int8"):
+    with pytest.raises(OverflowError, match="1000 too large to convert to int8"):
         vnp.ones(2, vnp.int8) + 1000
 
 

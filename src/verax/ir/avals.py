@@ -695,6 +695,6 @@ def check_fits(value: int, dtype: DType) -> None:
     limits = iinfo(dtype)
     if not limits.min <= value <= limits.max:
         raise OverflowError(
-            f"Python integer {value} out of bounds for {dtype.name}, which holds "
+            f"Python int {value} too large to convert to {dtype.name}, which holds "
             f"{limits.min} to {limits.max}; give it a wider or a floating dtype"
         )

@@ -143,8 +143,9 @@ def scalar_of(x: object, aval: ShapedArray) -> np.ndarray:
         return np.asarray(x, aval.dtype)  # type: ignore[arg-type]  # checked by aval_of
     except OverflowError as error:
         raise OverflowError(
-            f"Python integer {x} out of bounds for {aval.dtype}; pass a NumPy scalar "
-            'of a wider dtype, or verax.config.update("enable_x64", True)'
+            f"Python int {x} too large to convert to {aval.dtype}; pass a NumPy "
+            "scalar of "
+            'a wider dtype, or verax.config.update("enable_x64", True)'
         ) from error
 
 
