@@ -284,6 +284,22 @@ def test_a_lowering_that_builds_a_module() -> None:
     assert verax.grad(lambda x: f(x, y).sum())(x).tolist() == [2, 2, 2]
 
 
+def test_programs_have_the_lowering_and_eager_calls_the_implementation() -> None:
+    dialect: Any = importlib.import_module("jaxlib.mlir.dialects.stablehlo")
+    both_p, odd_p = Primitive("both"), Primitive("odd")
+    for primitive in (both_p, odd_p):
+        primitive.def_abstract_eval(lambda x: x)
+        primitive.def_impl(lambda x: x + 1)
+    mlir.register_lowering(both_p, lambda ctx, x: [dialect.NegOp(x).result])
+    mlir.register_lowering(odd_p, lambda ctx, x: ctx.nothing_that_verax_has)
+    x = vnp.arange(3.0)
+    assert both_p.bind(x).tolist() == [1, 2, 3]
+    assert verax.jit(both_p.bind)(x).tolist() == [0, -1, -2]
+    assert verax.vmap(verax.jit(both_p.bind))(x).tolist() == [0, -1, -2]
+    # What no lowering can do here, the implementation does.
+    assert odd_p.bind(x).tolist() == verax.jit(odd_p.bind)(x).tolist() == [1, 2, 3]
+
+
 def test_a_type_rule_returns_one_type_or_several() -> None:
     one_p, several_p = Primitive("one"), Primitive("several")
     several_p.multiple_results = True

@@ -347,9 +347,12 @@ class Primitive(metaclass=AllPrimitives):
         if isinstance(chosen, LowerFun):
             function, several = chosen.function, chosen.multiple_results
         elif self.impl is not None and not is_applied(self.impl):
-            lowering = host_lowering(self) or called_on_host(self, self.impl)
-            function, several = self.impl, self.multiple_results
-            function = with_host_calls(self, self.impl, lowering)
+            several = self.multiple_results
+            function = (
+                with_host_calls(self, self.impl)
+                if chosen is None
+                else with_lowering(self, self.impl, chosen)
+            )
         elif chosen is not None:
             function, several = written_by(self, chosen), self.multiple_results
         else:
@@ -530,23 +533,50 @@ def inside(params: Params) -> Iterable[Jaxpr]:
     return params.subjaxprs(aside=False)
 
 
-def with_host_calls(primitive: Primitive, impl: Rule, lowering: Rule) -> Rule:
-    """The implementation; if it needs values, the lowering, which calls the host.
+def with_host_calls(primitive: Primitive, impl: Rule) -> Rule:
+    """The implementation; if it needs values, a call of it on the host."""
 
-    A lowering that builds MLIR cannot run here. One that only emits calls of Python
-    functions can.
+    def function(*xs: Array, **params: object) -> Any:
+        try:
+            return traced_here(primitive, impl, xs, params)
+        except AbstractValueError:
+            lowering = called_on_host(primitive, impl)
+            return written_by(primitive, lowering)(*xs, **params)
+
+    return function
+
+
+def with_lowering(primitive: Primitive, impl: Rule, lowering: Rule) -> Rule:
+    """What programs have for a primitive: its lowering, as the implementation is eager.
+
+    Where the lowering can do nothing here, it is the implementation after all.
     """
 
     def function(*xs: Array, **params: object) -> Any:
         writer: Any = STATE.interpreter
         try:
-            named = keywords(params, NO_EFFECTS).named
-            with writer.undone_on_error(), without_itself(primitive, named, xs):
-                return impl(*xs, **params)
-        except AbstractValueError:
-            return written_by(primitive, lowering)(*xs, **params)
+            with writer.undone_on_error():
+                return written_by(primitive, lowering)(*xs, **params)
+        except MissingRule as refusal:
+            try:
+                return traced_here(primitive, impl, xs, params)
+            except AbstractValueError:
+                raise refusal from None
 
     return function
+
+
+def traced_here(
+    primitive: Primitive,
+    impl: Rule,
+    xs: Sequence[Array],
+    params: Mapping[str, object],
+) -> Any:
+    """What the implementation writes into the current program; nothing if it fails."""
+    writer: Any = STATE.interpreter
+    named = keywords(params, NO_EFFECTS).named
+    with writer.undone_on_error(), without_itself(primitive, named, xs):
+        return impl(*xs, **params)
 
 
 def called_on_host(primitive: Primitive, impl: Rule) -> Rule:
