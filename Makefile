@@ -218,7 +218,7 @@ $(VENV)/.docs: $(VENV)/.ready pyproject.toml
 	@touch $@
 
 $(OLDEST)/.ready: pyproject.toml
-	$(call make_venv,$(OLDEST),-e '.[verify]' pytest pytest-xdist pyyaml jaxlib==$(JAXLIB_OLDEST),$(NEWEST))
+	$(call make_venv,$(OLDEST),-e '.[verify]' pytest pytest-xdist pyyaml rich jaxlib==$(JAXLIB_OLDEST),$(NEWEST))
 
 $(BENCH)/.ready: pyproject.toml
 	$(call make_venv,$(BENCH),-e '.[bench$(comma)verify]' pytest pytest-xdist)

@@ -213,16 +213,8 @@ class Convertible(Typed):
         return self.numbers(expected)[()]
 
     def __bool__(self) -> bool:
-        if self.aval.size == 0:
-            raise ValueError(
-                "The truth value of an empty array is ambiguous: whether "
-                f"{self.aval} has elements is x.size > 0"
-            )
-        if self.aval.size > 1:
-            raise ValueError(
-                "The truth value of an array with more than one element is ambiguous: "
-                f"of {self.aval} use x.any() or x.all()"
-            )
+        if self.aval.shape and self.aval.size != 1:
+            raise ambiguous(self.aval)
         return bool(self.numbers("bool(x), as in `if x:`,", TracerBoolConversionError))
 
     def __int__(self) -> int:
@@ -266,6 +258,19 @@ class Convertible(Typed):
     def block_until_ready(self) -> Self:
         """Wait until the value is computed; the array itself."""
         return self
+
+
+def ambiguous(aval: ShapedArray) -> ValueError:
+    """The error for the truth of several elements, or of none."""
+    if aval.size == 0:
+        return ValueError(
+            "The truth value of an empty array is ambiguous: whether "
+            f"{aval} has elements is x.size > 0"
+        )
+    return ValueError(
+        "The truth value of an array with more than one element is ambiguous: "
+        f"of {aval} use x.any() or x.all()"
+    )
 
 
 def integer_of(x: Convertible, expected: str) -> int:
