@@ -498,3 +498,16 @@ def test_what_transformations_say_of_their_functions() -> None:
 def test_what_interp_does_not_take(given: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         vnp.interp(0.5, np.arange(2.0), np.arange(2.0), **given)
+
+
+def test_a_shape_may_be_a_sequence_without_an_iterator() -> None:
+    class Sizes:
+        def __init__(self, *sizes: int) -> None:
+            self.sizes = sizes
+
+        def __getitem__(self, i: int) -> int:
+            return self.sizes[i]
+
+    x = vnp.arange(6)
+    assert x.reshape(Sizes(2, -1)).shape == (2, 3)
+    assert vnp.reshape(x[:1], Sizes()).shape == ()

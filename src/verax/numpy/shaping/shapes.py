@@ -9,7 +9,7 @@ once per shape and remembered::
 import warnings
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import overload
+from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
 
@@ -186,6 +186,13 @@ def completed(own: Shape, target: Shape) -> Shape:
     return (*target[:place], count // rest, *target[place + 1 :])
 
 
+@runtime_checkable
+class Indexed(Protocol):
+    """A sequence that Python goes through by asking for one item after the other."""
+
+    def __getitem__(self, i: int, /) -> object: ...
+
+
 def target_shape(target: object) -> Shape:
     """A shape in which -1 may stand, from one size or a sequence of sizes."""
     if type(target) is tuple and all([type(n) is int for n in target]):
@@ -195,6 +202,8 @@ def target_shape(target: object) -> Shape:
     try:
         if type(sizes) is list or isinstance(sizes, (tuple, Iterable)):  # quick ones
             return tuple([size_of(n) for n in sizes])
+        if isinstance(sizes, Indexed):
+            return tuple([size_of(n) for n in iter(sizes)])
     except AbstractValueError:
         raise
     except TypeError as error:
