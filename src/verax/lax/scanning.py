@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, SupportsIndex, overload
 
 import numpy as np
+from attrs import evolve
 
-from verax.api.tracing.apply import ENGINE, as_array
+from verax.api.tracing.apply import as_array
 from verax.api.tracing.reference_checks import is_part
 from verax.api.tracing.trace import leaf_avals
 from verax.api.tracing.wrapping import ParameterNames, function_name, stands_for
@@ -36,8 +37,8 @@ from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast
 from verax.ops.structure.slicing import index_in_dim
-from verax.rules.programs.batched import with_outputs
 from verax.rules.rows.builder import Tracer
+from verax.rules.rows.infer import chosen
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import (
@@ -47,6 +48,7 @@ from verax.rules.values.conversions import (
     integer_of,
     shown,
 )
+from verax.rules.values.memo import kept_with, pure
 from verax.rules.values.reference import Ref
 from verax.rules.values.sizes import (
     named_size,
@@ -267,9 +269,10 @@ def scanned(
     given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
     operands = (*body.consts, *given, *rows)
     same = rows_among(body.jaxpr, len(given), len(operands) - len(rows))
-    due = [True] * len(given) + [place is None for place in same]
+    due = (*[True] * len(given), *[place is None for place in same])
+    step = body.jaxpr
     params = ScanParams(
-        with_outputs(ENGINE, body.jaxpr, due),
+        step if all(due) else kept_with(step, with_results, step, due),
         count,
         (False,) * len(operands),
         len(given),
@@ -282,6 +285,12 @@ def scanned(
     made = iter(stacked)
     ys = [next(made) if place is None else as_array(rows[place]) for place in same]
     return result_tree(tree, carry), result_tree(y_tree, ys)
+
+
+@pure()
+def with_results(jaxpr: Jaxpr, due: tuple[bool, ...]) -> Jaxpr:
+    """A step with the results that are `due`; what it computes, it still does."""
+    return evolve(jaxpr, outvars=tuple(chosen(due, jaxpr.outvars)))
 
 
 def rows_among(jaxpr: Jaxpr, carries: int, start: int) -> list[int | None]:
