@@ -13,6 +13,7 @@ from verax.backend.eager.composites import recipe, remembered
 from verax.backend.eager.interpreter import planned
 from verax.backend.runtime.metrics import RECORDER
 from verax.ir.jaxpr import NO_PARAMS
+from verax.numpy.linalg.outer_products import vector_product
 from verax.ops.elementwise.arith import sign_p
 from verax.ops.elementwise.convert import ConvertParams, convert_element_type_p
 from verax.ops.elementwise.remainder import rem_p
@@ -129,7 +130,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "of arrays": (vnp.remainder, A, V),
     "divmod": (vnp.divmod, A, B),
     "outer": (vnp.outer, V, V),
-    "cross": (vnp.cross, A[:, :3], B[:, :3]),
+    "cross": (vector_product, A[:, :3], B[:, :3], -1, -1, -1),
     "kron": (vnp.kron, A, V),
     "roll": (vnp.roll, A, 2, 1),
     "tril": (vnp.tril, A, -1),
