@@ -18,7 +18,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 import verax
-from verax.api.tracing.apply import as_array
+from verax.api.tracing.apply import as_array, current_builder
 from verax.backend.lowering.hand_written import module_text
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
@@ -29,7 +29,7 @@ from verax.ops.calls.call_exported import (
     ExportedParams,
     call_exported_p,
 )
-from verax.rules.rows.builder import Tracer
+from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.row import (
     Axis,
     BatchAxis,
@@ -410,7 +410,7 @@ def written_by(primitive: Primitive, lowering: Rule) -> Rule:
         typed: Any = primitive.abstract_eval
         outs, _ = typed(*avals, **params)
         context = LoweringContext(avals, primitive.listed(outs), primitive=primitive)
-        writer: Any = STATE.interpreter
+        writer = current_program()
         try:
             with writer.undone_on_error():
                 out = lowering(context, *xs, **params)
@@ -499,7 +499,7 @@ def without_itself(
     a program inside: lowering it would not end. With others it may be recursive, as
     the solver of a linear system that solves a simpler one.
     """
-    writer: Any = STATE.interpreter
+    writer = current_program()
     written = len(writer.eqns)
     yield
     own = [x.aval for x in xs]
@@ -553,7 +553,7 @@ def with_lowering(primitive: Primitive, impl: Rule, lowering: Rule) -> Rule:
     """
 
     def function(*xs: Array, **params: object) -> Any:
-        writer: Any = STATE.interpreter
+        writer = current_program()
         try:
             with writer.undone_on_error():
                 return written_by(primitive, lowering)(*xs, **params)
@@ -573,10 +573,17 @@ def traced_here(
     params: Mapping[str, object],
 ) -> Any:
     """What the implementation writes into the current program; nothing if it fails."""
-    writer: Any = STATE.interpreter
+    writer = current_program()
     named = keywords(params, NO_EFFECTS).named
     with writer.undone_on_error(), without_itself(primitive, named, xs):
         return impl(*xs, **params)
+
+
+def current_program() -> Builder:
+    """The program that is being written, for rules that run in traces alone."""
+    builder = current_builder()
+    assert builder is not None
+    return builder
 
 
 def called_on_host(primitive: Primitive, impl: Rule) -> Rule:

@@ -37,7 +37,7 @@ __getattr__, __dir__ = facade(
         ".solving": "custom_linear_solve custom_root",
         "verax.api.custom.checkpoint": "optimization_barrier",
         "verax.api.custom.vjp": "stop_gradient",
-        "verax.api.parallel.device_put": "with_sharding_constraint",
+        "verax.api.parallel.constraints": "with_sharding_constraint",
         "verax.ops.base": "AccuracyMode Tolerance",
         "verax.ops.calls.checkpoint": "optimization_barrier_p",
         "verax.ops.calls.callbacks": "dce_sink_p",

@@ -49,7 +49,7 @@ from verax.lax.solving import (
 )
 from verax.api.custom.checkpoint import optimization_barrier as optimization_barrier
 from verax.api.custom.vjp import stop_gradient as stop_gradient
-from verax.api.parallel.device_put import (
+from verax.api.parallel.constraints import (
     with_sharding_constraint as with_sharding_constraint,
 )
 from verax.ops.base import AccuracyMode as AccuracyMode, Tolerance as Tolerance

@@ -7,7 +7,7 @@ Each is the plain operation, whose result is constrained where a sharding is pas
 
 from collections.abc import Callable, Sequence
 
-from verax.api.parallel.device_put import with_sharding_constraint
+from verax.api.parallel.constraints import with_sharding_constraint
 from verax.api.sharding_args import as_place
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.ir.dtypes import DTypeLike

@@ -187,7 +187,7 @@ def tangent_value(ty: HiType, parts: Sequence[object]) -> object:
 # Derivatives by such values: by their carriers.
 
 
-def carried(ty: HiType, tangent: Any) -> list[Any]:
+def carried(ty: HiType, tangent: object) -> list[Any]:
     """A tangent, or cotangent, for all leaves of a value: its carriers have it."""
     target = ty.to_tangent_aval()
     own = [tangent] if isinstance(target, ShapedArray) else target.lower_val(tangent)

@@ -218,15 +218,15 @@ def placement_of(
         check_alone(device, meshes)
         return Placement((device,), ins, outs, committed=True, fetches=True)
     text = describe or (lambda: [f"operand {i}" for i in range(len(args))])
+    given = tuple(
+        [place or committed_place(x) for place, x in zip(ins, args, strict=True)]
+    )
     claims = [
         Claim(place, i, text, aval)
-        for i, (x, aval) in enumerate(zip(args, jaxpr.in_avals, strict=True))
-        if (place := ins[i] or committed_place(x)) is not None
+        for i, (place, aval) in enumerate(zip(given, jaxpr.in_avals, strict=True))
+        if place is not None
     ]
-    for literal in consts:
-        place = place_of(literal.value)
-        assert place is not None
-        claims.append(Claim(place, "a captured array", aval=literal.aval))
+    claims += [captured(literal) for literal in consts]
     claims += [Claim(place, "an output") for place in outs if place is not None]
     if around is not None and not isinstance(around.devices.flat[0], AbsentDevice):
         claims.append(Claim(NamedSharding(around, PartitionSpec()), AROUND))
@@ -240,13 +240,19 @@ def placement_of(
     check_agreement(claims)
     check_inputs(jaxpr, args, ins, outs, text)
     devices = claims[0].sharding.ordered if claims else default_place().ordered
-    given = tuple(ins[i] or committed_place(x) for i, x in enumerate(args))
     mesh = named[0].concrete if named else None
     if explicit is not None:
         check_sizes(typed, devices)
         mesh = current_mesh() or explicit
         outs = typed_places(outs, jaxpr.out_avals, explicit, devices)
     return Placement(devices, given, outs, bool(claims), mesh)
+
+
+def captured(literal: Literal) -> Claim:
+    """The claim of an array that a program holds, where that lies somewhere."""
+    place = place_of(literal.value)
+    assert place is not None
+    return Claim(place, "a captured array", aval=literal.aval)
 
 
 def claim_inside(axes: MeshAxes, claims: Sequence[Claim]) -> Claim:
@@ -285,11 +291,8 @@ def over_claimed(axes: MeshAxes, claims: Sequence[Claim]) -> Mesh:
         ):
             return mesh
     if not claims:
-        from verax.backend.placement.mesh_context import mesh_for
-
         types = (AxisType.Auto,) * len(axes.names)
-        first: Mesh = mesh_for(MeshType(axes.names, axes.sizes, types))
-        return first
+        return over_first(MeshType(axes.names, axes.sizes, types))
     claimed = claims[0].sharding.ordered
     if prod(axes.sizes) != len(claimed):
         raise ValueError(
@@ -319,9 +322,14 @@ def explicit_mesh(
     for mesh in known if around is None else [*known, around]:
         if (mesh.axis_names, mesh.axis_sizes) == (first.names, first.sizes):
             return mesh.update(axis_types=first.types)
+    return over_first(first)
+
+
+def over_first(mesh: MeshType) -> Mesh:
+    """The mesh where nothing says over which devices it is."""
     from verax.backend.placement.mesh_context import mesh_for
 
-    out: Mesh = mesh_for(first)
+    out: Mesh = mesh_for(mesh)
     return out
 
 

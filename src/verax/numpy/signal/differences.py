@@ -410,12 +410,7 @@ def interp(
             "xp and fp must be one-dimensional arrays of equal size, which interp "
             f"takes, not {knots.shape} and {values.shape}"
         )
-    for name, side in (("left", left), ("right", right)):
-        if isinstance(side, str) and side != "extrapolate":
-            raise ValueError(
-                f"interp: the only valid string value of `{name}` is 'extrapolate', "
-                f"but got: {side!r}"
-            )
+    check_sides(left, right)
     if period is not None:
         places, knots, values = periodic(places, knots, values, period)
     above = searchsorted(knots, places, side="right").clip(
@@ -428,6 +423,16 @@ def interp(
     if left == "extrapolate" and right == "extrapolate":
         return out
     return beyond(out, places, knots, values, left, right, period is not None)
+
+
+def check_sides(left: object, right: object) -> None:
+    """Raise ValueError for a word that names no way to go on beyond the points."""
+    for name, side in (("left", left), ("right", right)):
+        if isinstance(side, str) and side != "extrapolate":
+            raise ValueError(
+                f"interp: the only valid string value of `{name}` is 'extrapolate', "
+                f"but got: {side!r}"
+            )
 
 
 def max(a: int, b: int) -> int:
