@@ -1,5 +1,6 @@
 """Computation follows data: eager operations and compiled programs on eight devices."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.lax import with_sharding_constraint
-from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from verax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
 DEVICES = verax.devices()
 MESH = verax.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
@@ -467,6 +468,25 @@ def test_two_meshes_of_the_same_devices_in_one_program() -> None:
         ValueError, match=r"ids \[0, 1, .*, 7\].* ids \[0, 1\] .*different"
     ):
         verax.jit(lambda x, z: x + z)(x, z)
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_other_devices_in_other_orders_share_modules_and_no_values(kind: Any) -> None:
+    """A module says where devices stand in a mesh: orders differ, devices need not."""
+    f = verax.jit(lambda x, y: (vnp.sin(x) @ y.T, 3 * x))
+    due = [np.sin(VALUES) @ (2 * VALUES).T, 3 * VALUES]
+    orders = [[0, 1, 2, 3], [3, 2, 1, 0], [4, 5, 6, 7], [5, 4, 7, 6], [2, 0, 3, 1]]
+    chosen = [np.array(DEVICES)[order].reshape(2, 2) for order in orders]
+    meshes = [Mesh(devices, ("x", "y"), (kind, kind)) for devices in chosen]
+    for mesh, other in itertools.product(meshes, repeat=2):
+        if mesh is not other and kind is AxisType.Explicit:
+            continue  # types are over one mesh
+        if {d.id for d in mesh.devices.flat} == {d.id for d in other.devices.flat}:
+            x = verax.device_put(VALUES, NamedSharding(mesh, P("x")))
+            y = verax.device_put(2 * VALUES, NamedSharding(other, P("y")))
+            for actual, expected in zip(f(x, y), due, strict=True):
+                np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
+                assert actual.devices() == x.devices()
 
 
 def test_lowering_is_the_same_every_time() -> None:
