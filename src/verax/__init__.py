@@ -14,8 +14,8 @@ from verax.rules.guards import keeping
 with keeping():
     from verax.ir.facade import facade
 
-__version__ = "0.1.0"
-__version_info__ = (0, 1, 0)
+__version__ = "1.0.0"
+__version_info__ = (1, 0, 0)
 
 __getattr__, __dir__ = facade(
     __name__,

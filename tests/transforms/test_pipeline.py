@@ -39,6 +39,7 @@ def inside(x: Any) -> Any:
 X = np.linspace(0.1, 1, 2048).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [blocks, with_dead_code, inside, verax.grad(blocks)])
 def test_each_pass_keeps_values(f: Any) -> None:
     jaxpr = opened(verax.make_jaxpr(f)(X))

@@ -128,6 +128,7 @@ def test_windows_that_fold_by_a_closure_let_it_go() -> None:
     assert gone() is None
 
 
+@pytest.mark.slow
 def test_programs_with_numbers_of_their_own_do_not_pile_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -3,7 +3,7 @@
 One idea: what verax needs stands in the metadata of its installation, so each package
 is held to that, and no range is written twice::
 
-    [finding.value for finding in package_findings()]     # ['0.1.0', '0.12.0.1', ...]
+    [finding.value for finding in package_findings()]     # ['1.0.0', '0.12.0.1', ...]
 """
 
 import importlib.metadata

@@ -356,7 +356,7 @@ def value_hash(literal: Literal) -> str:
 #
 # The file says the version that wrote it, but what is compared are figures and lines::
 #
-#     verax program 1: loss, by verax 0.1.0
+#     verax program 1: loss, by verax 1.0.0
 #
 #     equations: 2
 #     flops: 1,024

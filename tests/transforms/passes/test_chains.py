@@ -125,6 +125,7 @@ def compiled(f: Callable[..., Any]) -> list[np.ndarray]:
     return [np.asarray(y) for y in verax.tree.leaves(verax.jit(f)(X))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", rarely(CHAINS, "slow", "jitted", "looped", "mapped", "pair", "reduced")
 )
@@ -168,6 +169,7 @@ def test_other_platforms_get_the_chain_as_it_is() -> None:
     assert barriers(arithmetic, X, lowering_platforms=("cpu", "cuda")) == 0
 
 
+@pytest.mark.slow
 def test_the_text_is_the_same_each_time() -> None:
     texts = set()
     for _ in range(2):

@@ -104,6 +104,7 @@ def test_values_of_what_compilers_get(name: str) -> None:
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.slow
 def test_the_first_and_the_last_block_are_calls_too() -> None:
     """The first passes no cotangent on, and no norm of another follows the last."""
     build, arrays = deep.NETWORKS["transformer"]
@@ -285,6 +286,7 @@ def test_chains_without_a_stream_are_left_to_xla() -> None:
     assert "inlineable" in text(logistic, X, calls="keep")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_results_are_those_of_inlined_calls(name: str) -> None:
     args = weights(), X
@@ -295,6 +297,7 @@ def test_compiled_results_are_those_of_inlined_calls(name: str) -> None:
             np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_donated_arguments_become_results() -> None:
     def step(ps: Any, x: Any) -> Any:
         grads = verax.grad(loss)(ps, x)
@@ -319,6 +322,7 @@ def test_callbacks_in_a_block() -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_memory_stays() -> None:
     args = weights(), X
 
@@ -329,6 +333,7 @@ def test_memory_stays() -> None:
     assert temporaries("auto") < 2 * temporaries("inline")
 
 
+@pytest.mark.slow
 def test_no_more_memory_than_inlined() -> None:
     """What gain and bias make of a norm is computed again, and so are deviations."""
     build, arrays = deep.NETWORKS["transformer"]

@@ -42,7 +42,13 @@ def stored(function: Callable[[Any], object], x: Any) -> list[Any]:
         (lambda x: abs(x).max(0), X, (523 // PARTS, 257)),
         (lambda x: vnp.where(x > 1, x, 2).min(), X, (523 // PARTS, 257)),
         (lambda x: abs(x[None]).sum((0, 1)), X, (1, 523 // PARTS, 257)),
-        (lambda x: abs(x).sum((0, 2, 3)), IMAGES, (1, 5, 96, 97)),
+        (lambda x: vnp.where(x > 1, x, 2).sum(1), X, (523, 257 // PARTS)),
+        (lambda x: vnp.clip(x - x.mean(0), 0, 1).sum(1), X, (523, 257 // PARTS)),
+        (lambda x: vnp.isnan(x - x.mean()).sum(-1), X, (523, 257 // PARTS)),
+        (lambda x: abs(x).sum((0, 2, 3)), IMAGES, (3, 5, 96 // PARTS, 97)),
+        (lambda x: abs(x).sum((0, 1)), IMAGES, (1, 5, 96, 97)),
+        (lambda x: abs(x).max(2), IMAGES, (3, 5, 96 // PARTS, 97)),
+        (lambda x: vnp.clip(x, 0, 1).sum((1, 2, 3)), IMAGES, (3, 5, 96 // PARTS, 97)),
         (lambda x: vnp.mean(verax.nn.log_sigmoid(x)), LINE, (LINE.size // PARTS,)),
         (lambda x: abs(x.astype(vnp.bfloat16)).max(), LINE, (LINE.size // PARTS,)),
     ],
@@ -57,6 +63,10 @@ def test_what_is_stored(function: Callable[[Any], object], x: Any, shape: Any) -
     [
         (lambda x: x.sum(0), X),
         (lambda x: abs(x).sum(1), X),
+        (lambda x: (x * 3 + 1).sum(1), X),
+        (lambda x: vnp.clip(x, 0, 1).sum(3), IMAGES),
+        (lambda x: abs(x).sum((1, 2)), X.reshape(-1, 1, 1)),
+        (lambda x: abs(x - x.mean(1, keepdims=True)).sum(1), X),
         (lambda x: (x * x).sum(), X),
         (lambda x: (x**2).sum(0), X),
         (lambda x: x.astype(np.float32).sum(0), X.astype(np.float16)),
@@ -103,6 +113,7 @@ def test_in_loops_and_beside_infinities() -> None:
     assert verax.jit(run).lower(xs).as_text().count(f"stablehlo.{BARRIER}") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "c8"])
 def test_values_and_gradients_are_those_of_xla(dtype: str) -> None:
     x = (X * 10).astype(dtype)

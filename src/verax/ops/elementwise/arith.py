@@ -307,9 +307,7 @@ max_p = elementwise(
     lower=folding_two(larger_or_smaller("maximum")),
     lower_on={"cpu": folding_two(clamped("maximum"))},
     accepts=ANYTHING,
-    traits=Traits(
-        Work.CHEAP, commutative=True, makes_nans=False, summed=True, narrow=Narrow.MOVES
-    ),
+    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False, narrow=Narrow.MOVES),
 )
 min_p = elementwise(
     "min",
@@ -319,9 +317,7 @@ min_p = elementwise(
     lower=folding_two(larger_or_smaller("minimum")),
     lower_on={"cpu": folding_two(clamped("minimum"))},
     accepts=ANYTHING,
-    traits=Traits(
-        Work.CHEAP, commutative=True, makes_nans=False, summed=True, narrow=Narrow.MOVES
-    ),
+    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False, narrow=Narrow.MOVES),
 )
 
 

@@ -2,8 +2,8 @@
 
 XLA gives a reduction, with the function of elements before it, to a library that runs
 one operation after the other; and what that lacks is stored before it is reduced. A
-loop over quarters of the first dimension computes and joins four elements at a time,
-and the reduction reads a quarter::
+loop over parts of a dimension computes and joins several elements at a time, up to
+eight, and the reduction reads an eighth; in four parts::
 
     { lambda ; a:f32[8000,100]. let b = abs a; c = reduce_sum[axes=(0,)] b in (c,) }
     { lambda ; a:f32[8000,100]. let b = abs a; p q r s = split[axis=0] b;
@@ -14,6 +14,7 @@ Sums are rounded in another order, in which fewer numbers follow each other.
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Final
 
 from verax.ir.avals import ShapedArray
@@ -22,6 +23,7 @@ from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.ops.elementwise.arith import IntegerPowParams, mul_p
 from verax.ops.elementwise.convert import convert_element_type_p
 from verax.ops.structure.joining import split
+from verax.ops.structure.shape import BroadcastInDimParams
 from verax.rules.families.reducer import ReduceParams
 from verax.rules.rows.builder import program
 from verax.rules.rows.row import Row, SomeRow, Work, traits_of
@@ -35,8 +37,10 @@ from verax.transforms.passes.transposes import Readers, readers_of
 
 LARGE: Final = 1 << 17
 """Elements from which hundreds of runs gain what the loop takes to compile."""
-PARTS: Final = 4
+PARTS: Final = 8
 """So many parts at most: the loop has the operations before it as often."""
+RUN: Final = 128
+"""So many elements that follow each other are worth a loop over parts of them."""
 MOST: Final = 64
 """So many operations make a loop at most, for each is written for every part."""
 SLOW: Final = 4
@@ -77,7 +81,7 @@ def parted(
         if body is not None:
             size = write_body(body, eqn, size, out)
             continue
-        if computes(eqn):
+        if computes(eqn) or isinstance(eqn.params, BroadcastInDimParams):
             functions[eqn.outvars[0].index] = eqn
         out.append(eqn)
     return out, size
@@ -86,7 +90,8 @@ def parted(
 def parts_of(eqn: Eqn, functions: Mapping[int, Eqn], readers: Readers) -> Jaxpr | None:
     """A reduction in parts, if they are worth it.
 
-    `functions` are the equations before it that compute elements, by what they return.
+    `functions` are the equations before it that compute elements or repeat them, by
+    what they return.
     """
     row, p = eqn.primitive, eqn.params
     if traits_of(row).joined_by is None or not isinstance(p, ReduceParams):
@@ -96,25 +101,35 @@ def parts_of(eqn: Eqn, functions: Mapping[int, Eqn], readers: Readers) -> Jaxpr 
         return None
     if a.aval.symbolic or a.aval.size < LARGE:
         return None
-    axis = first_reduced(p, a.aval)
+    axis = axis_of_parts(p, a.aval)
     if axis is None:
         return None
     chain = chain_of(functions[a.index], functions)
-    if is_in_library(chain):
+    loop = [one for one in chain if computes_all(one, a.aval)]
+    if is_in_library(loop) or computes_for_rows(chain, a.aval):
         return None
-    count = min(PARTS, a.aval.shape[axis], MOST // effort(chain))
+    if sums_rows(p, a.aval) and all([traits_of(e.primitive).summed for e in loop]):
+        return None
+    count = min(PARTS, a.aval.shape[axis], MOST // effort(loop))
     assert isinstance(row, Row)
     return asked(in_parts, p, row, p, a.aval, count) if count > 1 else None
 
 
-def first_reduced(p: ReduceParams, aval: ShapedArray) -> int | None:
-    """The first dimension of more than one element, if it is reduced.
+def axis_of_parts(p: ReduceParams, aval: ShapedArray) -> int | None:
+    """The first dimension that is reduced and has enough elements, if there is one.
 
-    Parts of it lie side by side, so that a loop reads each from its beginning to its
-    end.
+    What lies behind it in memory is one run, and a loop reads each part of the run from
+    its beginning to its end.
     """
-    axis = next(i for i, n in enumerate(aval.shape) if n > 1)
-    return axis if axis in p.axes else None
+    shape = aval.shape
+    axes = [i for i in p.axes if shape[i] > 1 and prod(shape[i:]) >= RUN]
+    return min([i for i in axes if shape[i] >= PARTS] or axes, default=None)
+
+
+def sums_rows(p: ReduceParams, aval: ShapedArray) -> bool:
+    """Whether each row is reduced by itself, where the library computes as it reads."""
+    dims = [i for i, n in enumerate(aval.shape) if n > 1]
+    return dims[0] not in p.axes and dims[-1] in p.axes
 
 
 def chain_of(eqn: Eqn, functions: Mapping[int, Eqn]) -> Sequence[Eqn]:
@@ -127,12 +142,36 @@ def chain_of(eqn: Eqn, functions: Mapping[int, Eqn]) -> Sequence[Eqn]:
                 chain.append(functions[a.index])
         if len(chain) >= MOST:
             break
-    return [one for one in chain[:MOST] if not traits_of(one.primitive).view]
+    return chain[:MOST]
 
 
-def effort(chain: Sequence[Eqn]) -> int:
+def computes_all(eqn: Eqn, aval: ShapedArray) -> bool:
+    """Whether the equation computes as many elements as `aval` has."""
+    whole = eqn.outvars[0].aval.size == aval.size
+    return whole and computes(eqn) and not traits_of(eqn.primitive).view
+
+
+def computes_for_rows(chain: Sequence[Eqn], aval: ShapedArray) -> bool:
+    """Whether something is computed for each row of `aval` and repeated along it.
+
+    XLA computes it again for each element of a loop over parts.
+    """
+    sizes = [one.outvars[0].aval.size for one in chain if computes(one)]
+    return any([1 < n < aval.size for n in sizes]) and any(map(is_row_repeated, chain))
+
+
+def is_row_repeated(eqn: Eqn) -> bool:
+    """Whether several elements are each repeated along the last dimension."""
+    p = eqn.params
+    if not isinstance(p, BroadcastInDimParams) or eqn.invars[0].aval.size == 1:
+        return False
+    last, dims = len(p.shape) - 1, p.broadcast_dimensions
+    return last not in dims or eqn.invars[0].aval.shape[dims.index(last)] == 1
+
+
+def effort(loop: Sequence[Eqn]) -> int:
     """How many operations there are, of which some count as several."""
-    return sum([SLOW if is_slow(eqn.primitive) else 1 for eqn in chain])
+    return sum([SLOW if is_slow(eqn.primitive) else 1 for eqn in loop])
 
 
 def is_slow(row: Primitive) -> bool:
@@ -145,20 +184,20 @@ def is_left_to_it(row: Primitive) -> bool:
     return isinstance(row, Row) and row.kernel is not None and row.kernel.reduced
 
 
-def is_in_library(chain: Sequence[Eqn]) -> bool:
+def is_in_library(loop: Sequence[Eqn]) -> bool:
     """Whether XLA's library for reductions is as fast with what is computed before one.
 
     It converts and squares as it reads, and it has vectors for some functions, of which
     those with kernels were left to it.
     """
-    rows = [eqn.primitive for eqn in chain]
+    rows = [eqn.primitive for eqn in loop]
     if any([is_left_to_it(row) for row in rows]):
         return True
     if any(map(is_slow, rows)):
         return all([traits_of(row).summed for row in rows])
-    if len(chain) != 1:
-        return not chain
-    (eqn,) = chain
+    if len(loop) != 1:
+        return not loop
+    (eqn,) = loop
     if isinstance(eqn.params, IntegerPowParams):
         return eqn.params.y == SQUARE
     same = len(eqn.invars) == SQUARE and eqn.invars[0] is eqn.invars[1]
@@ -168,7 +207,7 @@ def is_in_library(chain: Sequence[Eqn]) -> bool:
 @pure(1 << 10)
 def in_parts(row: SomeRow, p: ReduceParams, aval: ShapedArray, count: int) -> Jaxpr:
     """The reduction of one operand, in parts."""
-    axis = first_reduced(p, aval)
+    axis = axis_of_parts(p, aval)
     join = row.traits.joined_by
     assert axis is not None
     assert isinstance(join, Row)
