@@ -77,9 +77,9 @@ define make_venv
 	@touch $(1)/.ready
 endef
 
-# $(call run_tests,which of the examples)
+# $(call run_tests,which of the examples): all but what `make check` runs
 define run_tests
-	$(TEST_ENV) $(BIN)/python $(PYTEST) tests $(1) $(ARGS)
+	$(TEST_ENV) $(BIN)/python $(PYTEST) tests --ignore=tests/test_architecture.py $(1) $(ARGS)
 	$(TEST_ENV) $(BIN)/python $(PYTEST) $(DOCTESTS)
 	$(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(1) $(ARGS)
 endef
@@ -103,10 +103,11 @@ examples: $(VENV)/.ready ## run the gallery, and draw its pictures again (a minu
 	  -m docs.examples.data_parallel_picture --out docs/pictures/data_parallel.svg
 	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python -m docs.examples.digits --picture docs/digits.svg
 
-test: $(VENV)/.ready ## examples, doctests and laws (profile ci), but for slow tests
+test: export HYPOTHESIS_PROFILE := $(or $(HYPOTHESIS_PROFILE),quick)
+test: $(VENV)/.ready ## examples, doctests and laws (profile quick), but for slow tests
 	$(call run_tests,$(QUICK))
 
-test-all: $(VENV)/.ready ## the same, and the tests that are marked slow
+test-all: $(VENV)/.ready ## the same, tests that are marked slow, and laws of profile ci
 	$(call run_tests,$(DAILY))
 
 test-nightly: $(VENV)/.ready ## the tests and laws that are left: larger models, more draws (an hour or two)

@@ -57,6 +57,7 @@ def iterated_in_python(x: Any, y: Any, n: Any) -> Any:
 PLANS = [(False, 5, 6), (True, "log", 7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reverse", "checkpoints", "length"), PLANS)
 @pytest.mark.parametrize("chain", CHAINS)
 def test_scan_with_a_plan(
@@ -87,6 +88,7 @@ def on_floats(change: Function, f: Function) -> Function:
     return lambda x, y, n: change(lambda x, y, z: f(x, y, n) * z)(x, y, 1.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS)
 def test_bounded_loop(chain: str) -> None:
     with double_precision():

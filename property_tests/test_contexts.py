@@ -163,6 +163,7 @@ LINALG: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["matmul", "promotion", "keys", "mesh"])
 @pytest.mark.parametrize("name", LINALG)
 def test_derivatives_of_factorisations_read_no_configuration(
@@ -285,6 +286,7 @@ def outcome(f: Callable[[Any], Any]) -> tuple[str, str]:
     return repr(verax.make_jaxpr(f)(x)), value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MAKERS)
 def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
     fresh = {}
@@ -300,6 +302,7 @@ def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
                 assert outcome(shared) == fresh[name], (first, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "option"),
     crossed(MAKERS, [name for name in DRAWN if name not in SHOWN], 8),

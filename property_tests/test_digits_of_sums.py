@@ -173,6 +173,7 @@ def widest(x: np.ndarray) -> np.ndarray:
     return x.astype(wide)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "cumsum", "norm"])
 def test_ten_million_keep_digits(name: str, axis: int) -> None:

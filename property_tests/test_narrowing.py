@@ -242,6 +242,7 @@ def test_what_moves_elements_commutes_with_rounding(
             assert same(rounded(plan, x), y.astype(numpy_dtype(to)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", TYPES, ids=str)
 def test_random_programs_have_products(to: DType) -> None:
     """The laws above are about something: some of the programs become narrow."""

@@ -45,6 +45,7 @@ def test_claim_of_shipped_rule_is_proved_or_tested(rule: Rewrite) -> None:
         assert proof.status == "proved" or "literals" in proof.note, str(proof)
 
 
+@pytest.mark.slow
 def test_many_shipped_rules_are_proved() -> None:
     status = Counter(proof_of_rule(rule).status for rule in OVER_REALS)
     assert status["proved"] >= LEAST_PROVED

@@ -288,6 +288,7 @@ UNSTABLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNSTABLE)
 def test_rule_without_its_gain_is_found(name: str) -> None:
     broken = [

@@ -285,6 +285,7 @@ def test_matrix_products_on_the_host_and_as_sums(seed: int) -> None:
     np.testing.assert_allclose(wide, due, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_row_of_products_keeps_the_laws() -> None:
     report = check_primitive(sparse_matmul_p)
     assert report, f"\n{report}"

@@ -136,6 +136,7 @@ def test_no_name_is_that_of_another_module(package: str) -> None:
         assert f"import {name} as {name}\n" in source
 
 
+@pytest.mark.slow
 def test_names_are_loaded_while_a_program_is_traced() -> None:
     """Whatever is first named inside a trace writes nothing into the program."""
     assert not run(

@@ -18,6 +18,7 @@ def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
     np.testing.assert_allclose(np.asarray(x), y, tolerance, tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", SMOOTH)
 @pytest.mark.parametrize("antialias", [False, True])
 def test_what_resizing_keeps(method: str, antialias: bool) -> None:

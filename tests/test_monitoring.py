@@ -36,6 +36,7 @@ def grown(start: Mapping[str, float], *names: str) -> list[float]:
     return [now[name] - start[name] for name in names]
 
 
+@pytest.mark.slow
 def test_every_cache_counts_its_look_ups() -> None:
     levels = ("trace_hits", "trace_misses", "program_hits", "program_misses")
     programs = ("executable_hits", "executable_misses", "lowerings", "compiles")

@@ -6,6 +6,8 @@ The rules of the whole table are tried by `python -m property_tests.mutants`.
 import ast
 import re
 
+import pytest
+
 from property_tests.mutants import report
 from property_tests.mutants.kinds import KINDS, mutated, sites
 from property_tests.mutants.patch import changes
@@ -68,6 +70,7 @@ def test_every_change_of_a_place_is_another_mutant() -> None:
     assert len(set(texts)) == len(texts)
 
 
+@pytest.mark.slow
 def test_rules_are_what_rows_reach() -> None:
     assert is_rule("verax.ops.sorting.sort", "jvp_sort")
     assert is_rule("verax.ops.elementwise.trig", "sin_p")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import verax as jax
 import verax.numpy as jnp
@@ -120,6 +121,7 @@ def likelihood(theta: Any) -> Any:
     return kalman(model, jnp.sin(jnp.arange(8.0))[:, None])[0]
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_a_kalman_filter_is_fitted() -> None:
     value, slope = jax.value_and_grad(likelihood)(jnp.array([-1.0, 0.0]))
     close(value, -11.265175)
@@ -209,6 +211,7 @@ def descend(params: Any, batch: Any, key: Any, *, config: Config) -> Any:
     return new, value, aux["activity"]
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_a_transformer_learns() -> None:
     config, key = Config(), random.key(0)
     params = initial(key, config)

@@ -20,6 +20,7 @@ def bent_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Arra
     return bent(*primals), 1.1 * vnp.cos(*primals) * tangents[0]
 
 
+@pytest.mark.slow
 def test_right_derivatives_pass() -> None:
     check_grads(lambda x: vnp.exp(x) * x, (1.0 + 2.0j,), 2)
     check_grads(vnp.tanh, (vnp.array([0.3, 0.4], vnp.bfloat16),), 1)

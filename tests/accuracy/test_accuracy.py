@@ -29,6 +29,7 @@ def test_every_function_is_in_the_table() -> None:
     assert {len(figures) for figures in rows.values()} == {6}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE)
 def test_errors_are_no_larger_than_the_table_says(name: str) -> None:
     figures = table()[name]

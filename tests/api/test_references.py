@@ -327,6 +327,7 @@ def add_one(part: Any) -> Any:
     return part[...].sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "run",
     [

@@ -28,6 +28,7 @@ def traced(library: Traced, case: Case, worded: bool) -> Any:
     return verax.eval_shape(lambda *xs: case.run(given, *xs), *case.operands())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["workloads", "programs", "sweep"])
 def test_every_case_traces(name: str) -> None:
     library = Traced("verax", wide=False)

@@ -35,6 +35,7 @@ def test_the_table() -> None:
     assert text.splitlines()[-1] == "| p | 3 | 0.50 | the same | 40 % / 60 % |"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", programs())
 def test_lines_are_well_apart(name: str) -> None:
     f, args = programs()[name]

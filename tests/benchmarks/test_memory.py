@@ -28,12 +28,14 @@ LIMITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_predictions(name: str) -> None:
     found = held(name, *PROGRAMS[name](**SMALL[name]))
     assert abs(found.error) <= LIMITS[name], found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet", "unet"])
 def test_predictions_of_convolutions(name: str) -> None:
     """Copies for libraries are counted: without them it is a third to a half less."""

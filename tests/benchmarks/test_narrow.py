@@ -12,6 +12,7 @@ from verax.transforms import dce
 from verax.transforms.public import opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", rarely(WORKLOADS, "gpt"))
 def test_each_value_that_products_read_is_rounded_once(name: str) -> None:
     _, curve, _, casts, compiled, values, share, _ = row_of(name, 12, {})
@@ -20,6 +21,7 @@ def test_each_value_that_products_read_is_rounded_once(name: str) -> None:
     assert float(share.removesuffix(" %")) > 90
 
 
+@pytest.mark.slow
 def test_a_chain_needs_no_more_casts_than_values() -> None:
     sample = chain()
     program = opened(dce(verax.make_jaxpr(sample)(random.split(random.key(0), 2))))

@@ -10,6 +10,7 @@ from tests.distributed.groups import failures
 from verax.experimental import checkpoint
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("count", rarely([2, 4], 4))
 def test_checkpoints_of_several_processes(count: int, tmp_path: Path) -> None:
     assert failures("tests.distributed.checks_checkpoints", count, tmp_path) == {}

@@ -82,6 +82,7 @@ RAISE = "raise ValueError('a bad batch')"
 AGAIN = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deed", "culprit", "message"),
     [

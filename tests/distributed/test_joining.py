@@ -21,6 +21,7 @@ def test_joining_comes_first() -> None:
         initialize("127.0.0.1:9", 2, 1)
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_cannot_be_reached(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     program = f"""

@@ -71,6 +71,7 @@ WAITING = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_all(number: signal.Signals, tmp_path: Path) -> None:
     """The signal goes to the launcher alone; Ctrl-C would reach all."""

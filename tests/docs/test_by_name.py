@@ -32,6 +32,7 @@ class NearlyEqual(doctest.OutputChecker):
         return bool(np.allclose(expected, actual, rtol=1e-5, atol=1e-6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_examples_print_what_is_written(path: Path) -> None:
     test = doctest.DocTestParser().get_doctest(

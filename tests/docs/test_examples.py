@@ -30,6 +30,7 @@ DECAYS = np.linspace(0.1, 0.9, 6, dtype=np.float32).reshape(2, 3)
 INPUTS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
+@pytest.mark.slow
 def test_recurrence_keeps_every_law() -> None:
     check_primitive(recurrence_p, cases=12, seed=1).raise_if_broken()
 
@@ -108,6 +109,7 @@ FLOWS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FLOWS)
 def test_inverse_and_its_determinant(name: str) -> None:
     flow = FLOWS[name]

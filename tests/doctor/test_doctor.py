@@ -162,6 +162,7 @@ def test_verax_without_metadata_is_run_from_its_sources(
     assert line.value.endswith("run from its sources")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "words"),
     [

@@ -466,6 +466,7 @@ for step in range(10_000):
 """
 
 
+@pytest.mark.slow
 def test_a_save_killed_at_any_time_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
     draw = random.Random(0)
     path = tmp_path / "x"

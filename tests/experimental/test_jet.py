@@ -98,6 +98,7 @@ def by_nesting(f: Callable[..., Any], x: Array, order: int) -> list[float]:
     return actual
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", [TAYLOR, DERIVED], ids=["closed", "derived"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jet_is_nested_jvp(name: str, rules: Propagation) -> None:
@@ -264,6 +265,7 @@ def test_series_of_random_programs_are_the_function_nearby() -> None:
     ).raise_if_broken()
 
 
+@pytest.mark.slow
 def test_a_wrong_rule_is_found() -> None:
     def halved(walk: Propagation, p: Any, values: Any) -> Any:
         (x, y), right = values, TAYLOR.rule(lax.mul_p)

@@ -109,6 +109,7 @@ def equations(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.kind == EQUATION]
 
 
+@pytest.mark.slow
 def test_columns_have_one_length_and_indices_are_in_range(
     shown: Exploration,
 ) -> None:

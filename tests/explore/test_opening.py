@@ -109,6 +109,7 @@ def named(shown: Exploration, name: str) -> Stage:
     return [stage for stage in shown.content.stages if stage.name == name][-1]
 
 
+@pytest.mark.slow
 def test_arguments_have_the_names_of_the_user_in_each_stage() -> None:
     fun, args = PROGRAMS["gradient"]
     shown = explore(fun)(*args)
@@ -187,6 +188,7 @@ def test_watched_calls_of_one_function_are_told_apart() -> None:
     assert [watch["values"][n]["greatest"] for (n,) in numbers] == [0.0, 1.0]
 
 
+@pytest.mark.slow
 def test_watched_loops_have_courses_and_cotangents() -> None:
     fun, args = PROGRAMS["gradient of scan"]
     document: Any = explore(fun, compile=False, watch=True)(*args).document
@@ -246,6 +248,7 @@ def ppo_call() -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return ppo.iteration, (ppo.init(key), carts, key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [hmc_call, ppo_call])
 def test_pages_of_programs_are_small(call: Any) -> None:
     fun, args = call()

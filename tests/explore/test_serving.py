@@ -71,6 +71,7 @@ def service(script: Path) -> Service:
     return Service("s", [sys.executable, "-c", MAKER, str(script)], [str(script)])
 
 
+@pytest.mark.slow
 def test_it_follows_the_script_and_recovers(
     service: Service, script: Path, capfd: Any
 ) -> None:

@@ -81,6 +81,7 @@ def test_sparse_arrays_take_it() -> None:
             sparsified(row, x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "traits"),
     [

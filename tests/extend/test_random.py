@@ -97,6 +97,7 @@ def test_samples_are_those_of_the_parts() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "draw",
     [

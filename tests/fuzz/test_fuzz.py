@@ -11,6 +11,7 @@ SEEDS = (0, 2, 8)
 NAMES = space_of("verax")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", rarely(SEEDS, *SEEDS[1:]))
 def test_a_program_has_one_value_and_one_gradient(seed: int) -> None:
     own = results(NAMES, source(seed, late=False).text)

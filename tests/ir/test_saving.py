@@ -212,6 +212,7 @@ def test_what_is_no_document_is_refused(text: str) -> None:
         ir.from_json(text)
 
 
+@pytest.mark.slow
 def test_bytes_and_modules_do_not_depend_on_the_process() -> None:
     script = (
         "import hashlib, sys, verax\n"

@@ -260,6 +260,7 @@ def test_command_says_what_is_wrong(
     assert main([str(tmp_path / "absent")]) == 2
 
 
+@pytest.mark.slow
 def test_command_runs_as_a_module(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "verax", saved(tmp_path / "a.jaxpr")],

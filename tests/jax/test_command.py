@@ -5,6 +5,8 @@ import textwrap
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.jax.programs import output, run_as_jax, run_python
 
 SCRIPT = """
@@ -40,6 +42,7 @@ def test_a_script_sees_its_arguments_its_folder_and_itself(tmp_path: Path) -> No
     assert second == "jaxlib"
 
 
+@pytest.mark.slow
 def test_modules_packages_folders_and_zip_files(tmp_path: Path) -> None:
     package = tmp_path / "tool"
     package.mkdir()
@@ -68,6 +71,7 @@ def test_a_traceback_starts_in_the_program(tmp_path: Path) -> None:
     assert run_as_jax(broken).stderr == run_python(broken).stderr
 
 
+@pytest.mark.slow
 def test_exit_statuses() -> None:
     assert run_as_jax("-c", "import sys; sys.exit(7)").returncode == 7
     wrong = {(): "no program named", ("-m",): "-m needs", ("--odd",): "--odd"}
@@ -85,6 +89,7 @@ def test_exit_statuses() -> None:
     assert shown.stdout.startswith("usage: python -m verax.jax script.py")
 
 
+@pytest.mark.slow
 def test_subprocesses_take_verax_for_jax(tmp_path: Path) -> None:
     """Spawned workers, other programs; the user's own sitecustomize runs as well."""
     write(tmp_path, "sitecustomize.py", "import sys\nsys.mine = 'mine'\n")
@@ -126,6 +131,7 @@ def test_the_folder_on_the_path_does_nothing_without_the_flag() -> None:
     assert "Waiting" not in done
 
 
+@pytest.mark.slow
 def test_pytest_runs_as_a_module(tmp_path: Path) -> None:
     source = "import jax\n\ndef test_sum():\n    assert jax.numpy.ones(3).sum() == 3\n"
     write(tmp_path, "test_it.py", source)
@@ -177,6 +183,7 @@ def test_the_mode_loads_what_few_programs_ask_for_when_they_do() -> None:
     assert done.stdout == "[]\nTrue\n(2, 2)\n", done.stderr
 
 
+@pytest.mark.slow
 def test_the_record_lists_what_a_program_asked_for_in_vain() -> None:
     source = (
         "import jax\nfor i in range(2):\n    hasattr(jax.numpy, 'odd_name')\n"

@@ -34,14 +34,17 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_looks_below() -> None:
     assert output(PROGRAM) == "looked below\n"
 
 
+@pytest.mark.slow
 def test_functions_that_mention_modules_are_pickled_by_value() -> None:
     assert output("-c", PICKLED) == "0.0\n0.0\n"
 
 
+@pytest.mark.slow
 def test_jitted_functions_of_a_script_run_in_processes_of_joblib(
     tmp_path: Path,
 ) -> None:
@@ -51,6 +54,7 @@ def test_jitted_functions_of_a_script_run_in_processes_of_joblib(
     assert output(script) == "[[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]\n[5.0, 5.0]\n"
 
 
+@pytest.mark.slow
 def test_modules_of_jaxlib_that_views_show_are_there() -> None:
     """Who walks all modules of jax, as treescope does, asks each for its names."""
     shown = {source for sources in PRIVATE.values() for source in sources}

@@ -44,6 +44,7 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_only_tests_that_use_an_absent_name_fail(clone: Path) -> None:
     root = Path(__file__).parents[2]
     run = subprocess.run(

@@ -78,6 +78,7 @@ PLANS: list[tuple[int, int | str, tuple[int, ...]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "checkpoints", "blocks"), PLANS)
 def test_evaluations_and_storage_of_scan(
     length: int, checkpoints: int | str, blocks: tuple[int, ...]
@@ -92,6 +93,7 @@ def test_evaluations_and_storage_of_scan(
     assert stored(verax.make_jaxpr(verax.grad(f))(START).jaxpr) <= sum(blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoints", ["sqrt", "log", 100])
 def test_evaluations_and_storage_of_bounded_loops(checkpoints: int | str) -> None:
     """The cost goes by the steps that are done."""
@@ -248,6 +250,7 @@ def test_blocks_have_room_and_little_more() -> None:
     assert even_blocks(0, 3) == (0,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoints", ["log", 9])
 def test_effects_happen_once(checkpoints: int | str) -> None:
     """What is computed again does not call back again."""

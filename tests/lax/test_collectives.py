@@ -349,6 +349,7 @@ def by_group(groups: Any, f: Any, stack: Any = X) -> Any:
     return np.stack(actual)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", GROUPS + UNEVEN)
 def test_reductions_in_groups(groups: Any) -> None:
     got = over(lambda x: lax.psum(x, "i", axis_index_groups=groups), X)

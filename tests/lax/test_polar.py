@@ -20,6 +20,7 @@ def conditioned(shape: tuple[int, int], condition: float, dtype: Any) -> np.ndar
     return ((u * np.geomspace(condition, 1, shape[1])) @ vh).astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("condition", [1.0, 1e3, 1e7])
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (20, 18), (60, 60)])

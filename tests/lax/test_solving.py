@@ -69,6 +69,7 @@ def agree(result: Any, due: Any) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("name", SOLVES)
 def test_derivatives_of_solves(name: str, chain: str) -> None:
@@ -80,6 +81,7 @@ def test_derivatives_of_solves(name: str, chain: str) -> None:
 AXES = [(None, 0), (2, None), (1, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", AXES)
 @pytest.mark.parametrize("name", SOLVES)
 def test_batches_of_solves(name: str, axes: tuple[int | None, int | None]) -> None:
@@ -189,6 +191,7 @@ def solve_pair(g: Any, y: dict[str, Any]) -> dict[str, Any]:
     return {"u": u, "v": v}
 
 
+@pytest.mark.slow
 def test_roots_of_trees_with_inner_solves_and_aux() -> None:
     with double_precision():
         guess = {"u": 0.5, "v": 0.1}

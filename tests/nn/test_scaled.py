@@ -13,6 +13,7 @@ Y = RANDOM.normal(size=(2, 32, 32)).astype(np.float32)
 ROWS = (((2,), (2,)), ((0,), (0,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["mxfp8", "mxfp4", "nvfp4"])
 def test_operands_are_rounded_and_gradients_go_through(mode: str) -> None:
     configs = [nn.get_scaled_dot_general_config(mode)] * 3

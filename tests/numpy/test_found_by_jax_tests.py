@@ -93,6 +93,7 @@ def test_the_upper_diagonal_of_hermitian_tridiagonal_matrices() -> None:
     assert np.allclose(full @ v, v * w, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_schur_forms_of_stacks_beside_one_matrix() -> None:
     t, z = np.array([[0, 1], [-1, 0]], np.float32), np.eye(2, dtype=np.float32)
     one = linalg.rsf2csf(t, z)

@@ -102,6 +102,7 @@ def test_every_function_of_numpy_has_a_row() -> None:
     assert {*CALLS, *CONVERTING, *OTHERS} == set(fromnumeric.__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ROWS_OF_CALLS)
 def test_numpy_calls_the_method(call: Call) -> None:
     expected = call(X)

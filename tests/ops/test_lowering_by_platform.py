@@ -99,6 +99,7 @@ def check_module(jaxpr: Jaxpr, *platforms: str) -> None:
         assert parsed(text).operation.verify()
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("name", DRAWN)
 def test_modules_of_single_rows(name: str, platform: str) -> None:
@@ -118,6 +119,7 @@ def retyped(aval: Any, dtype: Any) -> Any:
     return aval.with_dtype(dtype) if isinstance(aval.dtype, np.dtype) else aval
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("name", [x for x in DRAWN if x not in LACKING["cuda"]])
 def test_modules_of_unusual_dtypes(name: str) -> None:
     """What a row takes lowers in dtypes that its draws choose seldom, or never."""

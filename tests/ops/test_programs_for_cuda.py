@@ -316,6 +316,7 @@ def wide() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name: str) -> None:
     f, args = PROGRAMS[name]

@@ -94,6 +94,7 @@ def wrapped(x: Any, dtype: Any) -> Any:
     return np.where(low >= top, low - 2**bits, low)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, verax.jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("dtype", SMALL)
 def test_operations_on_integers_of_less_than_a_byte(dtype: Any, wrap: Any) -> None:
@@ -108,6 +109,7 @@ def test_operations_on_integers_of_less_than_a_byte(dtype: Any, wrap: Any) -> No
         np.testing.assert_array_equal(np.asarray(actual, np.float64), expected, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, verax.jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("old", SMALL)
 @pytest.mark.parametrize("new", [*SMALL, np.int8, np.uint32, np.float32])

@@ -88,6 +88,7 @@ def test_the_wheel_is_for_every_python_and_says_what_it_is(wheel: Path) -> None:
     assert str(ROOT) not in str(head)
 
 
+@pytest.mark.slow
 def test_a_source_distribution_has_what_its_tests_need(unpacked: Path) -> None:
     def files(root: Path, folder: str) -> set[str]:
         return {
@@ -105,6 +106,7 @@ def test_a_source_distribution_has_what_its_tests_need(unpacked: Path) -> None:
     assert not [name for name in top if UNBUILT.match(name) and name != ".gitignore"]
 
 
+@pytest.mark.slow
 def test_a_source_distribution_makes_the_same_wheel(
     unpacked: Path, wheel: Path, tmp_path: Path
 ) -> None:

@@ -49,8 +49,12 @@ def names(paths: list[Path]) -> str:
     return "+".join([path.stem for path in paths])
 
 
-def slow(paths: list[Path]) -> bool:
-    return any([path.stem in LONG or path in PAGES for path in paths])
+def marks(number: int) -> list[pytest.MarkDecorator]:
+    """None for every other group of short files, which `make test` runs."""
+    paths = GROUPS[number]
+    if any([path.stem in LONG or path in PAGES for path in paths]):
+        return [pytest.mark.slow]
+    return [pytest.mark.slow(jaxlib=True)] if number % 2 else []
 
 
 def test_every_file_is_in_one_group() -> None:
@@ -61,10 +65,7 @@ def test_every_file_is_in_one_group() -> None:
 
 @pytest.mark.parametrize(
     "paths",
-    [
-        pytest.param(paths, marks=[pytest.mark.slow] if slow(paths) else [])
-        for paths in GROUPS
-    ],
+    [pytest.param(paths, marks=marks(number)) for number, paths in enumerate(GROUPS)],
     ids=names,
 )
 def test_on_eight_devices(paths: list[Path], request: pytest.FixtureRequest) -> None:

@@ -61,6 +61,7 @@ def test_keys_out_of_bounds(impl: str) -> None:
 INDICES = (0, slice(1), slice(None, None, 2), np.array([0, 2]), np.array([0, 1, 1]) > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("impl", GENERATORS)
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_keys_are_written(impl: str, index: Any) -> None:
@@ -125,6 +126,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", rarely(PARAMETERS, *sorted(PARAMETERS)[1::2]))
 def test_samplers_do_not_mix_ranks_of_their_own(name: str) -> None:
     sampler, key = getattr(ANY, name), random.key(0)

@@ -23,6 +23,7 @@ SAMPLERS = (
 FLOATS = (np.float16, vnp.bfloat16, np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_shapes_and_dtypes(name: str) -> None:
     sample = getattr(random, name)
@@ -55,6 +56,7 @@ MOMENTS: list[tuple[str, tuple[Any, ...], float, float]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters", "mean", "variance"), MOMENTS)
 def test_moments(
     name: str, parameters: tuple[Any, ...], mean: float, variance: float
@@ -117,6 +119,7 @@ def test_choice_shapes() -> None:
     assert (np.asarray(random.choice(KEY, 3, (20,), p=p)) == 1).all()
 
 
+@pytest.mark.slow
 def test_categorical_follows_its_probabilities() -> None:
     p = np.array([0.1, 0.6, 0.3], np.float32)
     drawn = np.asarray(random.categorical(KEY, np.log(p), shape=(20000,)))

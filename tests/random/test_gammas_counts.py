@@ -53,6 +53,7 @@ FLOATS: dict[str, tuple[Draw, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats(name: str) -> None:
     draw, bits = FLOATS[name]
@@ -69,6 +70,7 @@ def test_poisson() -> None:
     assert np.asarray(actual).tolist() == [0, 4, 21]
 
 
+@pytest.mark.slow
 def test_gamma_is_one_function_under_transformations() -> None:
     keys = random.split(KEY, 3)
     rows = np.asarray(verax.vmap(random.gamma)(keys, P))

@@ -68,6 +68,7 @@ BAD: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GOOD)
 def test_keys_used_once(name: str) -> None:
     use = GOOD[name]
@@ -75,6 +76,7 @@ def test_keys_used_once(name: str) -> None:
     verax.jit(use)(random.key(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD)
 def test_keys_used_twice(name: str) -> None:
     use = BAD[name]

@@ -30,6 +30,7 @@ DRAWS: dict[str, Draw] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWS)
 def test_when_a_sampler_is_compiled_cannot_be_seen(name: str) -> None:
     draw = DRAWS[name]

@@ -81,6 +81,7 @@ def test_the_shape_is_that_of_the_samples(name: str) -> None:
     assert actual.shape[:2] == (5, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_none_stands_for_a_shape_only_by_default(name: str) -> None:
     sampler = getattr(random, name)

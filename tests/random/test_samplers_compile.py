@@ -48,12 +48,14 @@ def optimised(f: Callable[..., Array], *args: Array) -> str:
     return lowered.compile({"xla_backend_optimization_level": 0}).as_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWS)
 def test_one_loop_holds_one_hash(name: str) -> None:
     draw = USES["slices"](DRAWS[name])
     check_rotations(optimised(draw, random.key(0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normal", "uniform", "folded", "bits of 8"])
 def test_a_longer_hash_takes_two_loops(name: str) -> None:
     key = random.key(0, impl="threefry4x32")
@@ -68,6 +70,7 @@ def test_hashes_of_words_stay_apart() -> None:
     check_rotations(optimised(f, vnp.arange(8, dtype=vnp.uint32)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("name", ["normal", "truncated", "of 8 bits", "folded"])
 def test_samples_are_the_same_however_they_are_used(name: str, use: str) -> None:

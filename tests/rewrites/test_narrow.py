@@ -62,6 +62,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_are_narrow_in_both_orders_and_the_same(name: str) -> None:
     def loss(w: Any, x: Any) -> Any:

@@ -28,6 +28,7 @@ BEYOND = ("cancellation", "probabilities", "whole_numbers", "decided")
 """What no other form of the same program repairs: the digits are not there."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", rarely([x[0].__name__ for x in PLANTED], "kahan_undone", "tenths")
 )
@@ -114,6 +115,7 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_are_repaired(name: str) -> None:
     fun, args = GRADIENTS[name]
@@ -188,6 +190,7 @@ def test_several_lines_are_repaired_by_themselves() -> None:
     assert "expm1" in names
 
 
+@pytest.mark.slow
 def test_the_function_composes() -> None:
     def f(x: Any) -> Any:
         return vnp.log(1 - vnp.exp(-x))
@@ -310,6 +313,7 @@ def test_reports_can_be_read() -> None:
     assert "as it was" in repr(stabilise(vnp.sin)(1.0))
 
 
+@pytest.mark.slow
 def test_remedies_name_rules_that_there_are() -> None:
     known = {rule.name for rule in stable(measured=True)}
     named = 0

@@ -152,6 +152,7 @@ def at_rest() -> None:
 BY_DAY = ("grad", "jit", "eager", "custom vjp", "option", "callback in jit", "aside")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.gettrace() is not None, reason="a debugger has its own places")
 @pytest.mark.parametrize("name", WORKS)
 def test_an_interrupt_leaves_nothing_behind(name: str) -> None:

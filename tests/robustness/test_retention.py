@@ -189,6 +189,7 @@ def count(alive: list[Any]) -> int:
     return sum([x() is not None for x in alive])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "transform"), PAIRS)
 def test_arrays_die_with_what_closed_over_them(kind: str, transform: str) -> None:
     with no_collection():
@@ -203,6 +204,7 @@ def test_arrays_die_with_what_closed_over_them(kind: str, transform: str) -> Non
         assert count(alive) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("called", "watched")])
 @pytest.mark.parametrize("transform", ["jit", "vmap", "jit_grad"])
 def test_arrays_of_numpy_die_too(kind: str, transform: str) -> None:
@@ -214,6 +216,7 @@ def test_arrays_of_numpy_die_too(kind: str, transform: str) -> None:
         assert count(alive) == 0
 
 
+@pytest.mark.slow
 def test_static_objects_die_with_the_function_or_when_it_is_cleared() -> None:
     class Scale:
         factor = 2.0
@@ -229,6 +232,7 @@ def test_static_objects_die_with_the_function_or_when_it_is_cleared() -> None:
     assert alive() is None
 
 
+@pytest.mark.slow
 def test_clear_caches_forgets_rules(capsys: pytest.CaptureFixture[str]) -> None:
     @verax.custom_jvp
     def f(x: Any) -> Any:

@@ -30,6 +30,7 @@ def message(kind: type[Exception], call: Callable[[], Any]) -> str:
 # ------------------------------------------------------------- hypergeometric functions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x", [-20.0, -1.0, 0.3, 0.5, 0.95, 1.0, 2.0])
 @pytest.mark.parametrize(
     "of", [(-2.0, 1.0, -3.0), (1.5, -4.0, -5.0), (-5.0, -1.0, -3.0)]

@@ -33,6 +33,7 @@ def a(request: pytest.FixtureRequest) -> np.ndarray:
     return A + 1j * RANDOM.normal(size=(4, 4)) if request.param else A
 
 
+@pytest.mark.slow
 def test_square_root(a: np.ndarray) -> None:
     x = np.asarray(linalg.sqrtm(a))
     close(x @ x, a + 0j)
@@ -46,6 +47,7 @@ def test_square_root(a: np.ndarray) -> None:
     assert linalg.solve_sylvester(A, np.zeros((0, 0)), A[:, :0]).shape == (4, 0)
 
 
+@pytest.mark.slow
 def test_sylvester(a: np.ndarray) -> None:
     x = linalg.solve_sylvester(a, B, C)
     for method in ("schur", "eigen"):
@@ -92,6 +94,7 @@ def test_factors(a: np.ndarray) -> None:
     assert not np.tril(t, -1).any()
 
 
+@pytest.mark.slow
 def test_complex_schur_form_is_that_of_scipy(a: np.ndarray) -> None:
     for n in (1, 2, 4):  # no Schur forms: the same rotations show what is turned
         t, z = a[:n, :n], A[:n, :n].T
@@ -193,6 +196,7 @@ def test_wrong_calls() -> None:
         linalg.hilbert(2.5)  # type: ignore[arg-type]  # the point of the test
 
 
+@pytest.mark.slow
 def test_powers_of_negative_eigenvalues_are_on_one_side_of_the_cut() -> None:
     for n, seed in ((5, 3), (20, 0), (20, 1)):
         a = np.random.default_rng(seed).normal(size=(n, n)).astype(np.float32)

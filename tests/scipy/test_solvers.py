@@ -34,6 +34,7 @@ def close(x: Any, y: Any, tolerance: float = 1e-7) -> None:
     np.testing.assert_allclose(np.asarray(x), y, tolerance, tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solver", "a"), SOLVERS)
 def test_solutions(solver: Callable[..., Any], a: np.ndarray) -> None:
     want = np.linalg.solve(a, B)
@@ -67,6 +68,7 @@ def test_trees(solver: Callable[..., Any]) -> None:
         solver(operator, b, x0={"u": np.zeros(2), "v": np.zeros((1, 2))})
 
 
+@pytest.mark.slow
 def test_methods_of_gmres() -> None:
     want = np.linalg.solve(GENERAL, B)
     for method in ("batched", "incremental"):
@@ -117,6 +119,7 @@ def eggholder(p: Any) -> Any:
     return first - x * vnp.sin(vnp.sqrt(abs(x - (y + 47))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["BFGS", LIMITED])
 @pytest.mark.parametrize(
     ("fun", "x0", "minimum"),

@@ -87,6 +87,7 @@ def test_on_a_line(distribution: str, function: str) -> None:
     compare(distribution, function, x, (*LINES[distribution][0], 0.5, 2.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distribution", LINES)
 def test_compiled(distribution: str) -> None:
     module, shapes = getattr(stats, distribution), LINES[distribution][0]

@@ -63,6 +63,7 @@ CASES: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_strict_promotion_changes_nothing(name: str) -> None:
     expected = CASES[name]()

@@ -15,6 +15,7 @@ def test_a_tiny_soak() -> None:
     assert "all right" in str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [each.__name__ for each in work.WORK])
 def test_each_piece_of_work(name: str) -> None:
     getattr(work, name)(np.random.default_rng(3))

@@ -23,12 +23,14 @@ ANSWERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run(name: str) -> None:
     least, most = ANSWERS[name]
     assert least <= import_module(f"tests.typing.programs.{name}").main() <= most
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     find_spec("basedpyright") is None, reason="basedpyright is not installed"
 )

@@ -11,6 +11,7 @@ api = pytest.importorskip("mypy.api", reason="mypy is not installed")
 SNIPPET = Path(__file__).parent / "rows_snippet.py"
 
 
+@pytest.mark.slow
 def test_mypy_sees_wrong_rows() -> None:
     promised = {
         number: line.partition("  # E: ")[2]

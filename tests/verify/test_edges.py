@@ -81,6 +81,7 @@ PLANTED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda p: p.name)
 def test_wrong_lowering_is_found_at_every_seed(planted: Planted) -> None:
     row = planted.row(planted.lowered)
@@ -104,6 +105,7 @@ def stable(x: Any, y: Any) -> Any:
     return vnp.maximum(x, y) + vnp.log1p(vnp.exp(-vnp.abs(x - y)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "lowered"),
     [("log1p", vnp.log1p), ("expm1", vnp.expm1), ("hypot", vnp.hypot)],

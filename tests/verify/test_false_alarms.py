@@ -130,6 +130,7 @@ gelu_p = elementwise(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "row", [sumsq_p, triple_p, newton_p, gelu_p], ids=lambda row: row.name
 )
@@ -138,6 +139,7 @@ def test_right_row_of_another_kind_breaks_no_law(row: Row[NoParams], seed: int) 
     verify.check_primitive(row, cases=16, seed=seed).raise_if_broken()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_right_row_breaks_no_law(row: Row[NoParams]) -> None:
     verify.check_primitive(row, cases=8, seed=1).raise_if_broken()

@@ -162,6 +162,7 @@ SCRIPT = """
     """
 
 
+@pytest.mark.slow
 def test_processes_agree() -> None:
     def printed(seed: str) -> str:
         path = os.pathsep.join([str(ROOT), str(ROOT / "src")])

@@ -42,6 +42,7 @@ def found(planted: Planted) -> verify.Finding:
     return report[planted.law]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda p: p.row.name)
 def test_wrong_rule_is_found_in_a_handful_of_numbers(planted: Planted) -> None:
     finding = found(planted)
@@ -52,6 +53,7 @@ def test_wrong_rule_is_found_in_a_handful_of_numbers(planted: Planted) -> None:
         assert part in finding.evidence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda p: p.row.name)
 def test_snippet_fails_the_same_way(planted: Planted) -> None:
     finding = found(planted)
@@ -61,6 +63,7 @@ def test_snippet_fails_the_same_way(planted: Planted) -> None:
     assert caught.value.evidence.what == finding.proof.what
 
 
+@pytest.mark.slow
 def test_snippet_runs_by_itself_anywhere(tmp_path: Path) -> None:
     """In a fresh process, elsewhere: it imports the user's module and fails alike."""
     finding = found(PLANTED[2])
@@ -85,6 +88,7 @@ def test_raise_if_broken_shows_table_and_evidence() -> None:
     assert "to see it again" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "remove_frames", "off"])
 def test_shrinking_does_not_depend_on_how_tracebacks_are_shown(mode: str) -> None:
     """Hypothesis tells failures apart by the frames that raised them."""

@@ -33,6 +33,7 @@ def test_exit_status(
     assert ("to see it again" in out.out) == (status == 1)
 
 
+@pytest.mark.slow
 def test_one_line_per_primitive_in_pytest(pytester: pytest.Pytester) -> None:
     """In a test file, and in the configuration; broken laws are failed tests."""
     pytester.makeini(

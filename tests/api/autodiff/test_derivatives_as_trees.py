@@ -80,6 +80,7 @@ def test_equal_programs_have_equal_structures(name: str) -> None:
         assert one != other
 
 
+@pytest.mark.slow
 @NAMES
 def test_out_of_jit_and_into_it(name: str) -> None:
     fun = FUNCTIONS[name]
@@ -109,6 +110,7 @@ def at_argument(argument: Any, carry: Any, f: Any) -> tuple[Any, Any]:
     return carry, f(argument)
 
 
+@pytest.mark.slow
 @NAMES
 def test_out_of_vmap_and_scan_and_into_them(name: str) -> None:
     fun = FUNCTIONS[name]

@@ -165,6 +165,7 @@ def test_eager_gradients_leave_nothing_to_the_collector() -> None:
     assert not [name for name in left if name in ("Builder", "Oracle", "Eqn", "Tape")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["grad", "jacrev", "jacfwd", "hessian", "vmap"])
 def test_eager_transformations_forget_what_functions_close_over(name: str) -> None:
     alive = []

@@ -56,6 +56,7 @@ def test_clear_caches() -> None:
     assert len(traces) == 2
 
 
+@pytest.mark.slow
 def test_what_a_process_has_put_aside_is_seen_all_the_same() -> None:
     """Servers call `gc.freeze` before they fork, so that children share memory."""
     double = verax.jit(lambda x: x * 2)

@@ -80,6 +80,7 @@ def run(code: str, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["VERAX_ENABLE_X64", "JAX_ENABLE_X64"])
 def test_the_environment(name: str) -> None:
     code = "import verax; print(verax.numpy.zeros(1).dtype)"

@@ -163,6 +163,7 @@ def test_the_error_can_be_pickled() -> None:
     assert (str(error), error.finding) == ("NaN in f", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["VERAX", "JAX"])
 def test_environment(prefix: str) -> None:
     program = "import verax, verax.numpy as vnp; vnp.log(-1.0)"

@@ -99,6 +99,7 @@ def test_blocks_are_decorators_too() -> None:
     assert verax.config.numpy_rank_promotion == "allow"
 
 
+@pytest.mark.slow
 def test_the_environment_sets_options() -> None:
     code = "import verax; print(verax.config.numpy_rank_promotion)"
     assert run(code, JAX_NUMPY_RANK_PROMOTION="warn") == "warn\n"

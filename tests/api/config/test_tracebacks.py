@@ -269,6 +269,7 @@ def test_remove_frames_keeps_the_whole_as_the_cause() -> None:
     assert "mine" in str(full)
 
 
+@pytest.mark.slow
 def test_environment(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import jax.numpy as jnp\njnp.ones(3) + jnp.ones(4)\n")
@@ -397,6 +398,7 @@ NOTEBOOK = """
 """
 
 
+@pytest.mark.slow
 def test_in_a_notebook_hidden_frames_are_skipped(tmp_path: Path) -> None:
     script = tmp_path / "notebook.py"
     script.write_text(textwrap.dedent(NOTEBOOK))
@@ -416,6 +418,7 @@ def test_in_a_notebook_hidden_frames_are_skipped(tmp_path: Path) -> None:
     assert any("skipping hidden" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_pytest_shows_the_users_lines(tmp_path: Path) -> None:
     test = tmp_path / "test_it.py"
     test.write_text(

@@ -47,6 +47,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", [lambda f: f, verax.jit])
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_logs_a_row_for_each_step(name: str, around: Any) -> None:

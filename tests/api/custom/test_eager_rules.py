@@ -100,6 +100,7 @@ def nothing_compiled() -> Iterator[None]:
     assert STATE.accelerated or verax.metrics()["compiles"] == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "how"), crossed(FUNCTIONS, TRANSFORMED))
 def test_eager_rules_compile_nothing(name: str, how: str) -> None:
     if name in REVERSE_ONLY and how in FORWARD:

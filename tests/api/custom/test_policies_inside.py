@@ -84,6 +84,7 @@ POLICIES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "policy"), crossed(PROGRAMS, POLICIES))
 def test_derivatives_are_those_of_the_function(name: str, policy: str) -> None:
     f = PROGRAMS[name]
@@ -101,6 +102,7 @@ def test_derivatives_are_those_of_the_function(name: str, policy: str) -> None:
     np.testing.assert_allclose(verax.grad(inside)(W, stacks), lanes.sum(0), 1e-4, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["dots", "names"])
 def test_second_derivatives(policy: str) -> None:
     kept = verax.checkpoint(loop, policy=POLICIES[policy])

@@ -342,6 +342,7 @@ RUNS: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "make"),
     rarely(CASES, *CASES[1::2]),

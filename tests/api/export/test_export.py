@@ -200,6 +200,7 @@ def test_two_modules_in_one_program_keep_their_functions_apart() -> None:
     )
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize(
     "function",
     [

@@ -108,6 +108,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", rarely(sorted(PROGRAMS), *sorted(PROGRAMS)[1::2]))
 def test_one_file_serves_all_sizes(name: str) -> None:
     function = PROGRAMS[name]

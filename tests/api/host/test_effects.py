@@ -286,6 +286,7 @@ def program_with(heavy: Heavy) -> Callable[[Any], Any]:
     return f.lower(vnp.float32(1)).compile()
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_functions_live_as_long_as_their_program() -> None:
     heavy = Heavy()
     alive = weakref.ref(heavy)

@@ -35,6 +35,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_a_function_in_cpp(library: Path) -> None:
     x = vnp.asarray(X)
     want = example.reference(x)
@@ -44,6 +45,7 @@ def test_a_function_in_cpp(library: Path) -> None:
     np.testing.assert_allclose(mapped(x), want, rtol=1e-5)
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_its_own_derivative(library: Path) -> None:
     x, weights = vnp.asarray(X), vnp.arange(5.0)
 
@@ -271,6 +273,7 @@ def swap(tmp_path_factory: pytest.TempPathFactory) -> str:
     return "verax_test_swap"
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("layout", [None, (1, 0)])
 def test_keys_are_words_to_a_target(swap: str, layout: Any) -> None:
     keys = verax.random.split(verax.random.key(0), (2, 3))

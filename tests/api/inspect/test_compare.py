@@ -277,6 +277,7 @@ def test_saved_programs() -> None:
         compare(old, f)(*args, 1.0)
 
 
+@pytest.mark.slow
 def test_compiled_training_step() -> None:
     config = gpt.Config(context=8, width=16, layers=1)
     params = gpt.init(config, random.key(0))

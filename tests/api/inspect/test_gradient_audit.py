@@ -155,6 +155,7 @@ def in_scan(loss: Any, x: Any) -> Any:
     return lax.scan(step, (x, 0.0), vnp.stack([x, x]))[0][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("barrier", "around"),
     crossed(BARRIERS, [as_it_is, jitted, checkpointed, mapped, in_scan]),
@@ -266,6 +267,7 @@ def roots(x: Any) -> Any:
     return vnp.where(x > 0, y, 0.0).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", [as_it_is, jitted, mapped])
 def test_where_and_nan(around: Any) -> None:
     x = vnp.array([4.0, 0.0, 1.0])
@@ -280,6 +282,7 @@ def test_where_and_nan(around: Any) -> None:
     assert "where(x > 0, f(where(x > 0, x, 1)), 0)" in finding.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", [vnp.sqrt, vnp.log, lambda x: x**0.5, lambda x: 1 / x])
 def test_safe_operands(f: Any) -> None:
     x = vnp.array([4.0, 0.0])
@@ -341,6 +344,7 @@ WEIGHTS = random.normal(random.key(2), (20, 8, 8))
 INPUT = random.normal(random.key(1), (4, 8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 def test_vanishing(reverse: bool) -> None:
     weights = WEIGHTS[::-1] if reverse else WEIGHTS
@@ -352,6 +356,7 @@ def test_vanishing(reverse: bool) -> None:
     assert 0 < ratio < 1e-3
 
 
+@pytest.mark.slow
 def test_exploding() -> None:
     def loss(weights: Any, x: Any) -> Any:
         def step(h: Any, w: Any) -> tuple[Any, None]:
@@ -364,6 +369,7 @@ def test_exploding() -> None:
     assert float(finding.message.split()[-2]) > 1e3
 
 
+@pytest.mark.slow
 def test_good_depth() -> None:
     assert audit_gradient(deep)(0.35 * WEIGHTS, INPUT).findings == ()
 
@@ -400,6 +406,7 @@ def test_line_far_off() -> None:
 # No false alarms.
 
 
+@pytest.mark.slow
 def test_clean_network() -> None:
     def loss(params: Any, x: Any, y: Any) -> Any:
         for w, b in params[:-1]:
@@ -428,6 +435,7 @@ def test_clean_network() -> None:
     assert str(audit).startswith("gradient of loss: nothing found, 6 parameters\n")
 
 
+@pytest.mark.slow
 def test_gpt() -> None:
     config = gpt.Config(layers=1)
     params = gpt.init(config, random.key(0))

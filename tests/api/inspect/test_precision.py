@@ -203,6 +203,7 @@ def worst(report: PrecisionReport) -> PrecisionLine:
     return report.worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fun", "args", "why", "remedy"), PLANTED, ids=[x[0].__name__ for x in PLANTED]
 )
@@ -436,6 +437,7 @@ def test_remedies_name_rules_that_there_are() -> None:
         assert remedy.rule in str(remedy)
 
 
+@pytest.mark.slow
 def test_a_compensated_sum_is_no_loss() -> None:
     report = precision(kahan)(TENTHS)
     assert not report.alarms, str(report)

@@ -70,6 +70,7 @@ def test_odd_values_are_counted() -> None:
     assert v.notes.startswith("1 NaN, 2 infinite, 12 % above float16")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,), (9001,), (70, 81)])
 @pytest.mark.parametrize(
     "dtype", [np.float32, vnp.float16, vnp.bfloat16, vnp.float8_e4m3fn, np.complex64]
@@ -102,6 +103,7 @@ def looped(x: Any, rows: Any) -> Any:
     return lax.scan(step, x, rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 5, 64, 65, 200])
 def test_the_course_of_a_loop(length: int) -> None:
     rows = np.random.default_rng(1).uniform(0.9, 1.1, length).astype(np.float32)
@@ -195,6 +197,7 @@ def test_branches_of_batch_elements() -> None:
     assert (ran["positive"].runs, ran["negative"].runs) == (2, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", [0, 1, 300])
 def test_many_batch_elements_make_no_longer_program(lanes: int) -> None:
     def f(x: Any) -> Any:
@@ -354,6 +357,7 @@ def test_cotangents_of_a_jitted_loss() -> None:
 SIZES = (1, 3, 63, 64, 65, 500, 513, 4096, 4097, 8192, 8193)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [SIZES, SIZES[::-1]])
 def test_values_of_other_sizes_are_measured_together(order: tuple[int, ...]) -> None:
     def body(xs: Any) -> Any:

@@ -172,6 +172,7 @@ def test_one_of_many_threads_gets_the_memory() -> None:
     assert [set(y.tolist()) for y in own] == [{i + 1.0} for i in range(COUNT)]
 
 
+@pytest.mark.slow
 def test_caches_may_be_cleared_while_others_call() -> None:
     @verax.jit
     def fun(x: Any) -> Any:

@@ -263,6 +263,7 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_call_finds_the_program(name: str) -> None:
     make, args, kwargs = CASES[name]

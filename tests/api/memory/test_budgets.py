@@ -53,6 +53,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, Any]]]] = 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("share", [0.75, 0.5])
 def test_a_gradient_within_a_share(name: str, share: float) -> None:
@@ -70,6 +71,7 @@ def test_a_gradient_within_a_share(name: str, share: float) -> None:
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_bytes_and_text() -> None:
     args = layers()
     whole = total(verax.jit(verax.grad(chain)), *args)
@@ -102,6 +104,7 @@ def test_a_long_loop_goes_in_blocks() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_two_loops_go_in_blocks_of_blocks() -> None:
     """Each of two loops stacks much, and a block of steps is too much."""
 
@@ -151,6 +154,7 @@ def test_values_that_wait_on_the_host() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_what_loops_stack_waits_on_the_host() -> None:
     """The stacks of one loop, while others run; for CUDA the program moves them."""
 
@@ -191,6 +195,7 @@ def test_a_dear_transfer_does_not_pay() -> None:
     assert str(plan.jaxpr) == str(planned(jaxpr, limit).jaxpr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", [None, Host("pinned_host", 30.0)])
 def test_limits_one_after_another_have_the_plans_of_each(host: Host | None) -> None:
     """What was played for one limit is used for the next, and changes nothing."""
@@ -283,6 +288,7 @@ def test_symbolic_shapes_have_no_known_memory() -> None:
         verax.jit(chain, memory="1MB").trace(layers()[0], x)
 
 
+@pytest.mark.slow
 def test_inside_other_transformations() -> None:
     """Within jit, vmap and another derivative, the plan is part of the program."""
     weights, x = layers(6, rows=64)
@@ -304,6 +310,7 @@ def test_inside_other_transformations() -> None:
     )
 
 
+@pytest.mark.slow
 def test_effects_happen_once() -> None:
     """What the host is asked for is kept, never asked for again."""
     asked: list[int] = []
@@ -328,6 +335,7 @@ def test_effects_happen_once() -> None:
     assert len(asked) == once == 6
 
 
+@pytest.mark.slow
 def test_randomness_is_the_same_again() -> None:
     """Keys are values: what runs again draws what it drew."""
 

@@ -153,6 +153,7 @@ def test_a_budget_has_a_plan() -> None:
     assert "runs again" in str(report)
 
 
+@pytest.mark.slow
 def test_networks_with_skip_connections_have_plans() -> None:
     """Their cotangents are not computed again from every layer on the way."""
 

@@ -81,6 +81,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_loaded_function_computes_the_same(name: str) -> None:
     function, args = PROGRAMS[name]

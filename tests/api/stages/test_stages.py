@@ -525,6 +525,7 @@ def test_what_a_program_captured_is_its_own() -> None:
         assert np.array_equal(verax.jit(f)(X), want)
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_programs_compiled_ahead_die_with_their_function() -> None:
     table = vnp.arange(3.0)
 

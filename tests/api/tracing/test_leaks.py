@@ -137,6 +137,7 @@ def test_arguments_are_named() -> None:
     assert "an input of that trace (argument params['w'] of fun)" in text
 
 
+@pytest.mark.slow
 def test_the_search_ends() -> None:
     """What is in many places, and in none with a name, costs a bounded time."""
     x = object()
@@ -158,6 +159,7 @@ def test_the_search_ends() -> None:
     del kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "transform",
     [
@@ -187,6 +189,7 @@ def test_no_transformation_lets_one_go_unnoticed(transform: Callable[..., Any]) 
         transform(lambda x: x * 2)(vnp.ones(2))
 
 
+@pytest.mark.slow
 def test_many_leaks_are_listed() -> None:
     def fun(x: Any) -> Any:
         KEPT.extend([x * i for i in range(5)])
@@ -203,6 +206,7 @@ def test_many_leaks_are_listed() -> None:
     assert lines[5].startswith("Return the value from the function")
 
 
+@pytest.mark.slow
 def test_the_block_traces_anew() -> None:
     jitted = verax.jit(lambda x: KEPT.append(x) or x)  # type: ignore[func-returns-value]  # for the side effect
     jitted(1.0)

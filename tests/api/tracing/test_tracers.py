@@ -108,6 +108,7 @@ def test_what_needs_a_value_says_so(use: Callable[[Any], Any], words: str) -> No
         verax.jit(use)(3)
 
 
+@pytest.mark.slow
 def test_leaked_tracers_name_both_lines() -> None:
     held: list[Any] = []
 

@@ -30,6 +30,7 @@ def computed(shape: tuple[int, ...] = (4,)) -> Any:
     return verax.jit(lambda: vnp.ones(shape))()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", [(), (3,), (0, 2)])
 def test_copies_and_pickles_keep_type_and_values(

@@ -36,6 +36,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     room.cache_clear()
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.usefixtures("few")
 def test_dropped_programs_are_let_go_and_others_shared() -> None:
     held = made(1.0)
@@ -67,6 +68,7 @@ def test_one_program_is_kept_however_heavy() -> None:
     assert compiled_by(lambda: verax.jit(lambda x: long(x))(X)) == 0
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_clear_caches_lets_all_programs_go() -> None:
     held = made(0.1875)
     held(X)

@@ -97,6 +97,7 @@ def on_device(values: np.ndarray) -> verax.Array:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EAGER)
 def test_eager_operations_stay_on_the_device(name: str, accelerator: None) -> None:
     f = EAGER[name]
@@ -111,6 +112,7 @@ def test_eager_operations_stay_on_the_device(name: str, accelerator: None) -> No
         np.testing.assert_allclose(y, z, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_training_step_copies_nothing_to_the_host(accelerator: None) -> None:
     def loss(params: Any, x: Any) -> Any:
         hidden = nn.relu(x @ params["in"] + params["bias"])

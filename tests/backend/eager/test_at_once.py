@@ -64,6 +64,7 @@ def matrices(dtype: str) -> list[verax.Array]:
     return [x, x.T, -exchanged, flat, x * 0, x.at[0, 0].set(0), *some, *other]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_determinants_and_inverses_have_the_bits_of_the_steps(dtype: str) -> None:
     with verax.enable_x64(True):
@@ -80,6 +81,7 @@ def test_matrices_with_special_values(special: float) -> None:
         same_twice(inv, x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_systems_have_the_bits_of_the_steps(dtype: str) -> None:
     with verax.enable_x64(True):
@@ -120,6 +122,7 @@ SHARES: tuple[Any, ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(LINES)))
 @pytest.mark.parametrize("axis", [None, 0, -1, 2])
 def test_quantiles_have_the_bits_of_the_steps(number: int, axis: Any) -> None:
@@ -140,6 +143,7 @@ def test_quantiles_in_double_precision() -> None:
             same_twice(found_in, x, q, None, "quantile", 1, "linear", False, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [*DTYPES, "bool", "uint8", "bfloat16"])
 @pytest.mark.parametrize("right", [False, True])
 def test_places_in_order_have_the_bits_of_the_steps(dtype: str, right: bool) -> None:
@@ -209,6 +213,7 @@ def test_logarithms_of_determinants_have_the_bits_of_the_steps(dtype: str) -> No
             same_twice(slogdet, drawn("float32", 3, 3).at[i, j].set(special))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(LINES)))
 def test_medians_of_numbers_have_the_bits_of_the_steps(number: int) -> None:
     x = LINES[number]
@@ -243,6 +248,7 @@ def test_closeness_has_the_bits_of_the_steps(dtype: str) -> None:
                 same_twice(function, a, b, 1e-3, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [*DTYPES, "bool", "bfloat16", "int4"])
 @pytest.mark.parametrize("kind", ["int32", "uint8", "int8", "int4"])
 def test_elements_along_an_axis_are_those_of_the_steps(dtype: str, kind: str) -> None:
@@ -272,6 +278,7 @@ def test_elements_along_an_axis_are_those_of_the_steps(dtype: str, kind: str) ->
         same_twice(take_along_axis, x, vnp.zeros((2, 3, 1), kind), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16"])
 def test_spaced_numbers_have_the_bits_of_the_steps(dtype: str) -> None:
     ends = [0.0, -0.0, 1.0, 0.1, -7.3, 1e-3, 1e30, 3e38, -3e38, 1e-44, np.inf, np.nan]
@@ -291,6 +298,7 @@ ONE_FLOAT = ("signbit", "frexp", "trunc")
 TWO_FLOATS = (*("copysign", "heaviside", "remainder", "fmod"),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
 @pytest.mark.parametrize("name", [*ONE_FLOAT, *TWO_FLOATS])
 def test_ufuncs_of_numpy_have_the_bits_of_the_steps(name: str, dtype: str) -> None:

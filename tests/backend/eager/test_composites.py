@@ -254,6 +254,7 @@ CHOICES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(CONDITIONS)))
 def test_where_of_arrays_is_what_a_program_makes_of_it(number: int) -> None:
     condition: Any = vnp.asarray(CONDITIONS[number])

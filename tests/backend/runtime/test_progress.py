@@ -169,6 +169,7 @@ def test_the_stages_of_a_program_are_shown_if_the_option_is_on(
     assert rest == ["trace", "lower", "XLA"]
 
 
+@pytest.mark.slow
 def test_a_script_is_told_what_took_long() -> None:
     script = """
 import time, verax

@@ -91,6 +91,7 @@ def test_the_second_run_reads_what_the_first_has_compiled(tmp_path: Path) -> Non
     assert run(["-c", DEEP], **home) == f"hit: read from {path}\n"
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/self", "relative"])
 def test_homes_that_cannot_be_written_are_no_fault(home: str) -> None:
     said = run(["-c", DEEP], HOME=home)

@@ -222,6 +222,7 @@ def start(directory: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_several_processes_at_once(tmp_path: Path) -> None:
     running = [start(tmp_path) for _ in range(3)]
     for process in running:

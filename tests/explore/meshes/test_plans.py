@@ -23,6 +23,7 @@ CHIP = Device("chip", 1e12, 1e11, 1e9)
 CABLE = Link("cable", 1e9, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", MESHES, ids=str)
 @pytest.mark.parametrize("name", SMALL)
 def test_smaller_meshes_say_what_xla_says(name: str, sizes: tuple[int, int]) -> None:
@@ -106,6 +107,7 @@ def test_loops_multiply_and_are_regions_of_their_own() -> None:
     assert any(one.times == 10 and "model" in one.axes for one in report.collectives)
 
 
+@pytest.mark.slow
 def test_a_transformer_in_bfloat16() -> None:
     sizes = {"depth": 2, "width": 64, "words": 128, "batch": 16, "length": 16}
     fun, arguments = PROGRAMS["gpt, Adam, fsdp, bfloat16"](**sizes)

@@ -16,6 +16,7 @@ NAMES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_methods(name: str) -> None:
     own, numpy = getattr(vnp, name), getattr(np, name)

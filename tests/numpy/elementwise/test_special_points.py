@@ -58,6 +58,7 @@ def test_division_of_arrays(name: str, dtype: str) -> None:
     same(jnp.divmod(x[:, None], x)[index].astype("float32"), DIVISIONS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIVISIONS)
 def test_division_by_and_of_python_scalars(name: str) -> None:
     function = getattr(jnp, name)
@@ -112,6 +113,7 @@ def test_complex_special_points(name: str, x: complex, y: complex) -> None:
         assert np.isnan(y.real) or np.sign(actual.real) == np.sign(y.real)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
 @pytest.mark.parametrize("shape", [(7,), (1, 7), (3, 1), ()])
 def test_what_a_mask_leaves_out_is_zero(dtype: str, shape: tuple[int, ...]) -> None:

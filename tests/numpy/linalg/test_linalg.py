@@ -160,6 +160,7 @@ def test_diagonals_of_stacks_of_matrices() -> None:
     assert jnp.linalg.trace(STACK, dtype=int).dtype == "int32"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(4, 4), (2, 5, 5)])
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
 def test_derivatives_by_factors(shape: tuple[int, ...], dtype: str) -> None:

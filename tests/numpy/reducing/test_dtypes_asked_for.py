@@ -12,6 +12,7 @@ X = np.array([[1, 0, 2], [3, 1, 1]], np.int32)
 WRAPS = pytest.mark.parametrize("wrap", [lambda f: f, verax.jit], ids=["eager", "jit"])
 
 
+@pytest.mark.slow
 @WRAPS
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float32", "bfloat16"])
 def test_sums_and_products_of_booleans_are_any_and_all(dtype: str, wrap: Any) -> None:

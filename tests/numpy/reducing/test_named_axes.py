@@ -21,6 +21,7 @@ REDUCTIONS: dict[str, Callable[..., verax.Array]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(
     ("asked", "axes"), [("i", (0,)), (("i", 0), (0, 1)), ((-1, "i"), (0, 2))]

@@ -42,6 +42,7 @@ def test_nan_is_one_value_unless_asked() -> None:
     assert jnp.unique(x, equal_nan=False).shape == (3,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 1, 7, 60])
 @pytest.mark.parametrize(
     "name", ["union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"]

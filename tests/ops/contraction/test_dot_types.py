@@ -67,6 +67,7 @@ def test_the_dtype_of_a_product_is_the_more_precise_one() -> None:
 SAMPLES = list(dict.fromkeys(ANYTHING.samples()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("third", range(3))
 def test_products_of_matrices_of_each_dtype(third: int) -> None:
     """Sums of small floats have the digits of float32, and integers wrap around."""

@@ -85,6 +85,7 @@ ONE_GROUP = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "strides"), crossed(ONE_GROUP, [1, 2]))
 def test_few_features_have_no_convolution(name: str, strides: int) -> None:
     shape, window, layout = ONE_GROUP[name]
@@ -142,6 +143,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "strides"), crossed(CASES, [1, 2]))
 def test_values_and_slopes_are_those_of_xla(name: str, strides: int) -> None:
     shape, window, layout, groups = CASES[name]

@@ -40,6 +40,7 @@ def drawn(seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
     return f, array(specs[0], space), array(specs[1], window)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_the_cotangent_of_a_kernel(seed: int) -> None:
     f, x, k = drawn(seed)

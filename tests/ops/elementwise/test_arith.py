@@ -138,6 +138,7 @@ def shown_parts(z: object) -> list[str]:
     return [f"{part:.5g}" for part in (*whole.real.tolist(), *whole.imag.tolist())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_complex_quotients_and_powers_at_edges_are_those_of_compiled_programs(
     dtype: type[np.complexfloating],

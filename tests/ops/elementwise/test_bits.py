@@ -68,6 +68,7 @@ def stored(numbers: Sequence[int], dtype: DType) -> np.ndarray:
     return np.array(numbers, kind).astype(numpy_dtype(dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", WIDTHS, ids=str)
 def test_bits_of_every_width(dtype: DType) -> None:
     width = bit_width(dtype)
@@ -112,6 +113,7 @@ FORMATS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23)}
 OTHERS = (8, 22), (8, 21), (7, 23), (7, 2), (4, 3), (2, 1), (1, 0), (11, 52), (11, 51)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_floats_of_fewer_bits(dtype: str) -> None:
     """Halves go to even, what is too large to infinity, subnormals to zero."""

@@ -97,6 +97,7 @@ def errors(actual: np.ndarray, due: np.ndarray, dtype: Any) -> np.ndarray:
     return np.where(normal, np.abs(actual.astype(due.dtype) - due) / unit, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype", "bound"), TABLE)
 def test_errors_are_small_everywhere(name: str, dtype: Any, bound: float) -> None:
     f, reference, _, _, draws = (CASES | PAIRS)[name]
@@ -110,6 +111,7 @@ def test_errors_are_small_everywhere(name: str, dtype: Any, bound: float) -> Non
             assert errors(actual, due, dtype).max() <= bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), [entry[:2] for entry in TABLE])
 def test_special_points_are_those_of_the_c_library(name: str, dtype: Any) -> None:
     f, reference, *_ = (CASES | PAIRS)[name]
@@ -132,6 +134,7 @@ def test_special_points_are_those_of_the_c_library(name: str, dtype: Any) -> Non
 OF_TWO = ("logaddexp", "xlogy", "xlog1py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["erf", "erf_inv", "lgamma", *OF_TWO])
 def test_special_functions_are_those_of_xla(name: str) -> None:
     f = getattr(special if name[0] == "x" else lax, name, None) or getattr(vnp, name)
@@ -185,6 +188,7 @@ def test_powers_at_the_ends_of_the_range(dtype: Any) -> None:
             np.testing.assert_allclose(verax.jit(f)(y), due, 2 * np.finfo(dtype).eps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "name", "bits"),
     [nightly(*key) if "INVERSE" in key[1] else key for key in FITS],
@@ -292,6 +296,7 @@ IN_PIECES: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_PIECES)
 def test_loops_until_all_have_converged_are_run_on_pieces(name: str) -> None:
     f = IN_PIECES[name]
@@ -318,6 +323,7 @@ def test_every_row_with_a_kernel_is_tested_here() -> None:
     assert {row.name for row in rows} == named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("name", ["sin", "arctan2", "cbrt", "exp2", "fmod", "power"])
 def test_small_floats_are_computed_in_single_precision(name: str, dtype: Any) -> None:

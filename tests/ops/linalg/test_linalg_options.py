@@ -184,6 +184,7 @@ def test_hessenberg_and_tridiagonal(dtype: type) -> None:
         np.testing.assert_allclose((d**2).sum(-1) + 2 * (e**2).sum(-1), due, rtol=1e-4)
 
 
+@pytest.mark.slow
 @KINDS
 def test_qr_with_each_option(dtype: type) -> None:
     choices = list(product((*OTHER, (3, 3), (0, 0)), FLAGS, FLAGS))

@@ -9,6 +9,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import crossed
 from verax import lax
 from verax.ir.avals import finfo
 from verax.rules.families.reducer import total
@@ -62,6 +63,7 @@ def test_products_round_once() -> None:
     assert ulps(verax.jit(vnp.prod)(x), exact) < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1, (0, 1), (1, 2), None])
 def test_products_of_parts_and_their_derivatives_are_those_of_all(axis: Any) -> None:
     x = np.random.default_rng(0).uniform(0.999, 1.001, (301, 257, 3)).astype(np.float32)
@@ -91,9 +93,12 @@ def exact_scan(name: str, x: np.ndarray) -> np.ndarray:
     return np.cumsum(wide, 0) if name == "cumsum" else np.cumprod(wide, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cumlogsumexp"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("shape", [(1000,), (100_000,), (10_001, 10)])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    crossed(["float32", "float64", "bfloat16"], [(1000,), (100_000,), (10_001, 10)]),
+)
 def test_running_folds_keep_digits(
     name: str, dtype: str, shape: tuple[int, ...]
 ) -> None:
@@ -111,6 +116,7 @@ def test_running_folds_keep_digits(
             assert ulps(back, exact_scan(name, x[::-1]), dtype) < most
 
 
+@pytest.mark.slow
 def test_many_updates_of_one_place_keep_digits() -> None:
     x = RANDOM.random(10**5, dtype=np.float32)
     places = np.zeros(10**5, np.int32)

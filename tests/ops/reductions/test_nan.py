@@ -12,6 +12,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import crossed
 from verax import lax, nn
 
 SIZES = [(8, 8), (600, 300), (16, 4096)]
@@ -40,8 +41,10 @@ def drawn(shape: tuple[int, int], *places: tuple[int, int]) -> Any:
     return x
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "dtype"), crossed(FUNCTIONS, ["float32", "float64", "float16", "bfloat16"])
+)
 def test_reductions_of_functions_have_the_nan_of_an_element(
     name: str, dtype: str
 ) -> None:
@@ -60,6 +63,7 @@ def test_reductions_of_functions_have_the_nan_of_an_element(
                 assert np.isnan(np.atleast_1d(np.asarray(y, "f8"))[there]), (shape, i)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SIZES)
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), ()])
 def test_extremes_are_those_of_numpy(shape: Any, axes: Any) -> None:

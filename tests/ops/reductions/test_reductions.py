@@ -112,6 +112,7 @@ def test_long_running_sums_are_compiled_in_two_levels(reverse: bool) -> None:
     np.testing.assert_array_equal(np.asarray(actual), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", cumulative.ROWS, ids=str)
 def test_what_stands_before_the_first_block_is_neutral(row: Row[ScanParams]) -> None:
     """Blocks of a long running fold are folded into what is before them."""

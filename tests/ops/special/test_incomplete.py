@@ -43,6 +43,7 @@ def close(result: object, want: np.ndarray) -> None:
         np.testing.assert_allclose(array, want, 5e-4, 1e-33)
 
 
+@pytest.mark.slow
 @RUNS
 def test_ends(run: Callable[..., object]) -> None:
     expected = {
@@ -64,6 +65,7 @@ def test_ends_of_beta(run: Callable[..., object]) -> None:
     np.testing.assert_array_equal(np.asarray(run(lax.betainc, a, b, x)), want)
 
 
+@pytest.mark.slow
 def test_compiled_accuracy() -> None:
     for function, want in (
         (lax.igamma, scipy.special.gammainc),
@@ -77,6 +79,7 @@ def test_compiled_accuracy() -> None:
     np.testing.assert_allclose(actual, want_beta, atol=5e-5)
 
 
+@pytest.mark.slow
 @RUNS
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_table_of_incomplete_gamma_functions(
@@ -88,6 +91,7 @@ def test_table_of_incomplete_gamma_functions(
             close(run(function, a.astype(dtype), x.astype(dtype)), want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_beta_where_the_sides_meet(dtype: str) -> None:
     sizes = [0.25, 0.75, 1, 1.5, 3, 7, 11.5, 20]
@@ -114,6 +118,7 @@ def test_large_parameters_take_as_many_steps_as_they_need(
     np.testing.assert_allclose(np.asarray(verax.jit(function)(a, x)), want, atol=2e-5)
 
 
+@pytest.mark.slow
 @RUNS
 def test_slopes_by_the_parameter(run: Callable[..., object]) -> None:
     a, x, h = MANY_A.astype(float), MANY_X.astype(float), 1e-5

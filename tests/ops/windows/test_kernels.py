@@ -10,6 +10,7 @@ from attrs import evolve
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import crossed
 from tests.ops.agreement import trace
 from tests.ops.laws import ENGINE
 from verax import lax
@@ -52,6 +53,7 @@ def test_values_are_those_of_the_interpreter(name: str) -> None:
     assert tried > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [True, False])
 def test_first_extremes_are_where_a_window_reduction_finds_them(largest: bool) -> None:
     row = reduce_window_max_p if largest else reduce_window_min_p
@@ -91,8 +93,8 @@ POOLS: dict[str, tuple[Any, Any, Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", POOLS)
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "name"), crossed(POOLS, ROWS))
 def test_pooling_and_its_derivatives(case: str, name: str) -> None:
     shape, window, strides, padding = POOLS[case]
     _, combine, init = ROWS[name]

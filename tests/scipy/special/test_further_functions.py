@@ -46,6 +46,7 @@ def compare(name: str, *args: Any, tolerance: float = 1e-12) -> None:
         close(verax.jit(ours)(*narrow), np.asarray(actual), 2e-5, 2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str) -> None:
     compare(name, UNARY[name])
@@ -79,6 +80,7 @@ def test_pairs() -> None:
         close(special.sici(-2.0)[0], -scipy.special.sici(2.0)[0], 1e-12)
 
 
+@pytest.mark.slow
 def test_binary() -> None:
     n, x = np.meshgrid([0.0, 1.0, 2.0, 5.0, 30.0], [*POSITIVE, 0.0, np.inf, -1.0])
     compare("expn", n[:-1], x[:-1])
@@ -122,6 +124,7 @@ def test_faddeeva() -> None:
     assert special.wofz(1.0).dtype == np.complex64
 
 
+@pytest.mark.slow
 def test_hypergeometric() -> None:
     a, b, x = np.meshgrid(
         [0.5, 1.0, 2.3, -2.0], [0.5, 3.0, 5.5], [-100, -5, 0, 0.3, 30, 61.0]
@@ -147,6 +150,7 @@ def test_hypergeometric() -> None:
         )
 
 
+@pytest.mark.slow
 def test_harmonics() -> None:
     z = np.linspace(-20, 20, 21)
     n, m = np.meshgrid(np.arange(6), np.arange(-6, 7))
@@ -167,6 +171,7 @@ def test_harmonics() -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [0, 1, 7, 60])
 def test_bessel_functions_of_every_size(last: int) -> None:
     z = np.array([-300, -40, -24.9, -1e-30, 0, 1e-9, 1e-3, 0.5, 8, 25.1, 59, 61, 1e4])
@@ -212,6 +217,7 @@ def test_cosine_integral_of_negative_numbers() -> None:
     np.testing.assert_allclose(actual, scipy.special.sici(x)[1], 1e-6)
 
 
+@pytest.mark.slow
 def test_extremes() -> None:
     """What overflowed, cancelled or lost its digits on the way."""
     cases = (

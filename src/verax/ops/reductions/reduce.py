@@ -29,6 +29,7 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import Params
 from verax.ir.meshes import UnreducedKind
 from verax.ops.elementwise.arith import add, add_p, div, max_p, min_p, mul
+from verax.ops.elementwise.bits import and_p, or_p
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
@@ -268,7 +269,7 @@ reduce_and_p = reducer(
     ones,
     accepts=BITS,
     across=is_bool,
-    traits=Traits(quick_in_numpy=True),
+    traits=Traits(quick_in_numpy=True, joined_by=and_p),
 )
 reduce_or_p = reducer(
     "reduce_or",
@@ -277,7 +278,7 @@ reduce_or_p = reducer(
     lambda dtype: 0,
     accepts=BITS,
     across=is_bool,
-    traits=Traits(quick_in_numpy=True),
+    traits=Traits(quick_in_numpy=True, joined_by=or_p),
 )
 reduce_xor_p = reducer(
     "reduce_xor",

@@ -75,9 +75,9 @@ def write_out(
 
 
 def is_summed(eqn: Eqn, readers: Readers) -> bool:
-    """Whether a result goes into a sum or an extreme, by way of what XLA adds to it.
+    """Whether a result goes into a sum, by way of what XLA adds to it.
 
-    Its library for these knows some functions of elements, but no choices among them.
+    Its library for sums knows some functions of elements, but no choices among them.
     """
     while True:
         (v,) = eqn.outvars
@@ -88,7 +88,9 @@ def is_summed(eqn: Eqn, readers: Readers) -> bool:
         if not traits_of(eqn.primitive).summed:
             return False
         if eqn.outvars[0].aval.size < before.size:
-            return before.size >= SUMMED
+            join = traits_of(eqn.primitive).joined_by
+            adds = join is not None and traits_of(join).summed
+            return adds and before.size >= SUMMED
 
 
 def has_kernel(eqn: Eqn) -> bool:

@@ -1,7 +1,8 @@
 """Floor 3: what is computed only to be reduced is reduced in parts, side by side.
 
-XLA gives a reduction, with the function of elements before it, to a library that runs
-one operation after the other; and what that lacks is stored before it is reduced. A
+XLA gives a sum of floats, with the function of elements before it, to a library that
+runs one operation after the other; what that lacks is stored before it is reduced, and
+what it does not reduce is so one element at a time, but for columns of integers. A
 loop over parts of a dimension computes and joins several elements at a time, up to
 eight, and the reduction reads an eighth; in four parts::
 
@@ -18,6 +19,7 @@ from math import prod
 from typing import Final
 
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bfloat16, float16, float32, float64, is_float
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Primitive, Var
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.ops.elementwise.arith import IntegerPowParams, mul_p
@@ -43,6 +45,8 @@ RUN: Final = 128
 """So many elements that follow each other are worth a loop over parts of them."""
 MOST: Final = 64
 """So many operations make a loop at most, for each is written for every part."""
+LIBRARY: Final = frozenset((float32, float64, bfloat16))
+"""What XLA's library for reductions knows of the types of numbers."""
 SLOW: Final = 4
 """An operation like `exp` counts as so many."""
 SQUARE: Final = 2
@@ -94,23 +98,24 @@ def parts_of(eqn: Eqn, functions: Mapping[int, Eqn], readers: Readers) -> Jaxpr 
     what they return.
     """
     row, p = eqn.primitive, eqn.params
-    if traits_of(row).joined_by is None or not isinstance(p, ReduceParams):
+    join = traits_of(row).joined_by
+    if join is None or not isinstance(p, ReduceParams):
         return None
     (a,) = eqn.invars
-    if type(a) is not Var or a.index not in functions or len(readers[a.index]) > 1:
+    if type(a) is not Var or a.aval.symbolic or a.aval.size < LARGE:
         return None
-    if a.aval.symbolic or a.aval.size < LARGE:
-        return None
-    axis = axis_of_parts(p, a.aval)
-    if axis is None:
-        return None
-    chain = chain_of(functions[a.index], functions)
+    chain: Sequence[Eqn] = ()
+    if a.index in functions:
+        if len(readers[a.index]) > 1:
+            return None
+        chain = chain_of(functions[a.index], functions)
     loop = [one for one in chain if computes_all(one, a.aval)]
-    if is_in_library(loop) or computes_for_rows(chain, a.aval):
+    axis = axis_of_parts(p, a.aval)
+    if axis is None or is_fast(join, p, loop, a.aval):
         return None
-    if sums_rows(p, a.aval) and all([traits_of(e.primitive).summed for e in loop]):
+    if computes_for_rows(chain, a.aval):
         return None
-    count = min(PARTS, a.aval.shape[axis], MOST // effort(loop))
+    count = min(PARTS, a.aval.shape[axis], MOST // max(1, effort(loop)))
     assert isinstance(row, Row)
     return asked(in_parts, p, row, p, a.aval, count) if count > 1 else None
 
@@ -124,12 +129,6 @@ def axis_of_parts(p: ReduceParams, aval: ShapedArray) -> int | None:
     shape = aval.shape
     axes = [i for i in p.axes if shape[i] > 1 and prod(shape[i:]) >= RUN]
     return min([i for i in axes if shape[i] >= PARTS] or axes, default=None)
-
-
-def sums_rows(p: ReduceParams, aval: ShapedArray) -> bool:
-    """Whether each row is reduced by itself, where the library computes as it reads."""
-    dims = [i for i, n in enumerate(aval.shape) if n > 1]
-    return dims[0] not in p.axes and dims[-1] in p.axes
 
 
 def chain_of(eqn: Eqn, functions: Mapping[int, Eqn]) -> Sequence[Eqn]:
@@ -184,24 +183,48 @@ def is_left_to_it(row: Primitive) -> bool:
     return isinstance(row, Row) and row.kernel is not None and row.kernel.reduced
 
 
-def is_in_library(loop: Sequence[Eqn]) -> bool:
-    """Whether XLA's library for reductions is as fast with what is computed before one.
+def is_fast(
+    join: Primitive, p: ReduceParams, loop: Sequence[Eqn], aval: ShapedArray
+) -> bool:
+    """Whether XLA reduces what a loop computes as fast as it is.
+
+    Its library adds floats, and has extremes that lose NaN. Without it, columns of
+    integers are reduced with vectors, and all else is not.
+    """
+    floats = is_float(aval.dtype)
+    if floats and aval.dtype not in (float16, float32, float64):
+        return True
+    if any([is_left_to_it(e.primitive) for e in loop]):
+        return True
+    dims = [i for i, n in enumerate(aval.shape) if n > 1]
+    dtypes = {aval.dtype, *[a.aval.dtype for e in loop for a in e.invars]}
+    if dtypes <= LIBRARY and (traits_of(join).summed or p.loses_nan):
+        by_rows = dims[0] not in p.axes and dims[-1] in p.axes
+        return is_in_library(loop, by_rows)
+    return not loop and not floats and dims[-1] not in p.axes
+
+
+def is_in_library(loop: Sequence[Eqn], by_rows: bool) -> bool:
+    """Whether XLA's library for sums is as fast with what is computed before one.
 
     It converts and squares as it reads, and it has vectors for some functions, of which
-    those with kernels were left to it.
+    those with kernels were left to it, and which are fast where each row is summed.
     """
     rows = [eqn.primitive for eqn in loop]
-    if any([is_left_to_it(row) for row in rows]):
-        return True
-    if any(map(is_slow, rows)):
-        return all([traits_of(row).summed for row in rows])
+    if by_rows or any(map(is_slow, rows)):
+        return all([traits_of(row).summed for row in rows]) or converts(loop)
     if len(loop) != 1:
         return not loop
     (eqn,) = loop
     if isinstance(eqn.params, IntegerPowParams):
         return eqn.params.y == SQUARE
     same = len(eqn.invars) == SQUARE and eqn.invars[0] is eqn.invars[1]
-    return eqn.primitive is convert_element_type_p or (eqn.primitive is mul_p and same)
+    return converts(loop) or (eqn.primitive is mul_p and same)
+
+
+def converts(loop: Sequence[Eqn]) -> bool:
+    """Whether numbers are only converted."""
+    return len(loop) == 1 and loop[0].primitive is convert_element_type_p
 
 
 @pure(1 << 10)

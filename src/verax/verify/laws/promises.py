@@ -202,9 +202,10 @@ def parts_join(
         return
     parts = np.array_split(x, 2, max(axes, key=lambda i: x.shape[i]))
     results = [evaluate_eqn(engine, eqn, [part])[0] for part in parts]
-    with np.errstate(all="ignore"):
-        got = row.evaluate(engine, NO_PARAMS, results)
     want = evaluate_eqn(engine, eqn, [x])
+    with np.errstate(all="ignore"):
+        joined = row.evaluate(engine, NO_PARAMS, results)
+    got = [np.asarray(y, z.dtype) for y, z in zip(joined, want, strict=True)]
     what = f"two parts, joined by {joined_by.name}"
     agree("traits", engine, case, what, got, want, Run(case.jaxpr, case.values))
 
