@@ -244,6 +244,7 @@ cumlogsumexp_p: Row[ScanParams] = running(
     lambda dtype: -np.inf,
     accepts=ANY_FLOAT,
     jvp=jvp_by_scan(lambda: cumlogsumexp_p, log_sum_exp_tangent),
+    light=False,
 )
 
 

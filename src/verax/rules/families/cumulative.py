@@ -1,21 +1,36 @@
 """Floor 1: the family of running reductions, and the scan that differentiates them.
 
 One idea: a running reduction folds each element into the one before it. Compiled, that
-is one loop over rows in place, which on CPU beats every other form (a window per
+is one loop over the dimension, which on CPU beats every other form (a window per
 element costs 3 to 15 times as much, log-many steps cost more to compile). The fold so
-far goes along in double precision, which costs next to nothing beside the memory; long
-dimensions are folded in two levels, so that there are fewer and longer steps::
+far goes along in double precision, which costs next to nothing beside the memory. On a
+CPU eight rows go side by side, or eight parts of one; elsewhere, where each step is a
+call, long dimensions are folded in two levels, so that there are fewer of them::
 
     cumsum_p = running("cumsum", np.add, stablehlo("add"), zero, ...)
 """
 
 from collections.abc import Callable, Sequence
+from math import isqrt, prod
 from random import Random
+from typing import Final
 
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, float32, int32, is_float, is_integer
+from verax.ir.dtypes import (
+    DType,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    is_float,
+    is_integer,
+    uint32,
+    uint64,
+)
 from verax.ir.jaxpr import Params
 from verax.ir.records import ReprMixin
 from verax.rules.families.linear import one_batched
@@ -28,6 +43,7 @@ from verax.rules.rows.emitter import (
     i64s,
     transposed,
 )
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     REALS,
     Domain,
@@ -45,7 +61,14 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import Kind
 from verax.rules.values.sizes import beside, draw_shape, surely_less
 
-LONGEST = 4096
+LONGEST: Final = 4096
+"""A longer dimension is folded in parts."""
+LEAST: Final = 1 << 10
+"""Elements from which rows side by side gain more than their loops cost."""
+FOLDED: Final = (bfloat16, float16, float32, float64, int32, int64, uint32, uint64)
+"""The dtypes that XLA's loops for a CPU compute without a detour."""
+LANES: Final = 8
+"""So many folds side by side hide that each step waits for the one before."""
 
 
 @frozen(eq=False, repr=False)
@@ -58,11 +81,15 @@ class ScanParams(Params):
 
 @frozen(repr=False)
 class Step(ReprMixin):
-    """The fold of one row into the next, in StableHLO, and its start."""
+    """The fold of one row into the next, in StableHLO, and its start.
+
+    What is not `light` is not computed twice to fold in parts.
+    """
 
     combine: Combine
     identity: Callable[[DType], Scalar]
     exact: bool
+    light: bool
 
     def working(self, dtype: DType) -> DType:
         """The dtype of the fold so far."""
@@ -80,13 +107,15 @@ def running(
     transpose: TransposeRule[ScanParams] | None = None,
     domain: Domain = REALS,
     exact: bool = False,
+    light: bool = True,
 ) -> Row[ScanParams]:
     """A row that folds each element into the fold of those before it.
 
     `evaluate(x)` is NumPy's running fold along dimension 0; `combine` lowers one step
-    on rows, and `identity(dtype)` is its neutral element. A step rounds unless `exact`.
+    on rows, and `identity(dtype)` is its neutral element. A step rounds unless `exact`,
+    and takes long unless `light`.
     """
-    step = Step(combine, identity, exact)
+    step = Step(combine, identity, exact, light)
     row: Row[ScanParams] = Row(
         name,
         ScanParams,
@@ -96,6 +125,14 @@ def running(
         transpose=transpose,
         batch=one_batched(lambda p, size, x, axis: batch_scan(row, p, x, axis)),
         lower=lambda e, p, xs, outs: (lower_scan(e, p, xs[0], step),),
+        kernel=Kernel(
+            dict.fromkeys(
+                FOLDED, lambda e, p, xs, outs: (lower_on_cpu(e, p, xs[0], step),)
+            ),
+            suits=lambda p, avals: avals[0].shape[p.axis] > 1,
+            least=LEAST,
+            lowers=True,
+        ),
         draw=lambda random: draw_scan(random, accepts),
         domains=(domain,),
         traits=Traits(Work.STORED, each_operand, quick_in_numpy=True),
@@ -167,6 +204,152 @@ def lower_scan(e: Emitter, p: ScanParams, x: Operand, step: Step) -> Operand:
     return converted(e, y, dtype)
 
 
+def lower_on_cpu(e: Emitter, p: ScanParams, x: Operand, step: Step) -> Operand:
+    """Loops over the dimension where it is, over several rows at a time.
+
+    XLA makes machine code of such loops, without a call in each step.
+    """
+    shape, n = x.aval.shape, x.aval.shape[p.axis]
+    before, after = prod(shape[: p.axis]), prod(shape[p.axis + 1 :])
+    runs = reshaped(e, x, (before, n) if after == 1 else (before, n, after))
+    parts = parts_of(step, x.aval.dtype, n, max(before, after))
+    if parts == 1:
+        return reshaped(e, over_runs(e, runs, step, p.reverse), shape)
+    return reshaped(e, in_parts(e, runs, step, p.reverse, parts), shape)
+
+
+def parts_of(step: Step, dtype: DType, n: int, rows: int) -> int:
+    """In how many parts a run of `n` elements is folded.
+
+    So many are folded side by side; or so many that their folds, which have no more
+    digits than the elements, are rounded the square root of `n` times.
+    """
+    if n < LONGEST:
+        return 1
+    if not step.exact and dtype == float64:
+        return -(-isqrt(n) // LANES) * LANES
+    return LANES if step.light and rows < LANES else 1
+
+
+def in_parts(e: Emitter, x: Operand, step: Step, reverse: bool, parts: int) -> Operand:
+    """Each run in parts, with the fold of the parts before it to begin with."""
+    count, n, *rest = x.aval.shape
+    size = -(-n // parts)
+    missing = size * parts - n
+    low = missing if reverse else 0
+    start = step.identity(x.aval.dtype)
+    full = extended(e, x, start, missing, reverse)
+    rows = reshaped(e, full, (count * parts, size, *rest))
+    (totals,) = fold_rows(e, rows, step, reverse, Rows(count * parts))
+    totals = over_runs(e, reshaped(e, totals, (count, parts, *rest)), step, reverse)
+    edge = -1 if reverse else 1
+    starts = padded(e, totals, start, edge, -edge, 1)
+    starts = reshaped(e, starts, (count * parts, 1, *rest))
+    y = reshaped(e, over_runs(e, rows, step, reverse, starts), full.aval.shape)
+    return sliced(e, y, low, low + n, 1)
+
+
+def extended(
+    e: Emitter, x: Operand, value: Scalar, count: int, in_front: bool
+) -> Operand:
+    """`x` with more elements of `value` along dimension 1: a pad goes one by one."""
+    if count == 0:
+        return x
+    first, n, *rest = x.aval.shape
+    more = e.constant(value, x.aval.with_shape((first, count, *rest)))
+    parts = (more, x) if in_front else (x, more)
+    out = x.aval.with_shape((first, n + count, *rest))
+    return e.op("stablehlo.concatenate", parts, (out,), dimension="1 : i64")[0]
+
+
+def over_runs(
+    e: Emitter, x: Operand, step: Step, reverse: bool, starts: Operand | None = None
+) -> Operand:
+    """Folds along dimension 1, each from its start if there are such.
+
+    Several rows go side by side: all of them in place, or some after the others into
+    another array, for XLA copies what a loop within a loop both reads and writes. The
+    last may go with some before them again.
+    """
+    count = x.aval.shape[0]
+    lanes = min(count, -(-LANES // prod(x.aval.shape[2:])))
+    if lanes == count:
+        return fold_rows(e, x, step, reverse, Rows(lanes, starts=starts, into=x))[1]
+    counter = ShapedArray((), int32)
+    types = (counter, x.aval)
+
+    def more(xs: Sequence[Operand]) -> Sequence[Operand]:
+        return (compared(e, xs[0], "LT", e.constant(count, counter)),)
+
+    def fold(xs: Sequence[Operand]) -> Sequence[Operand]:
+        rows = Rows(lanes, xs[0], starts, xs[1])
+        (at,) = e.op("stablehlo.add", (xs[0], e.constant(lanes, counter)), (counter,))
+        return at, fold_rows(e, x, step, reverse, rows)[1]
+
+    regions, zero = ((types, more), (types, fold)), e.constant(0, counter)
+    return e.op("stablehlo.while", (zero, e.constant(0, x.aval)), types, regions)[1]
+
+
+@frozen(repr=False)
+class Rows(ReprMixin):
+    """Which rows are folded side by side, from what, and into what.
+
+    Attributes:
+        count: so many rows.
+        at: the first of them; None for row 0.
+        starts: what each row's fold begins with, if not with its own first element.
+        into: the array that is written. Where it is the one that is read, the loop
+            writes it in place.
+    """
+
+    count: int
+    at: Operand | None = None
+    starts: Operand | None = None
+    into: Operand | None = None
+
+
+def fold_rows(
+    e: Emitter, x: Operand, step: Step, reverse: bool, rows: Rows
+) -> Sequence[Operand]:
+    """The folds of whole rows, and the array with those up to each element if any."""
+    _, n, *rest = x.aval.shape
+    row = x.aval.with_shape((rows.count, 1, *rest))
+    total = row.with_dtype(step.working(row.dtype))
+    counter, sizes = ShapedArray((), int32), i64s(row.shape)
+    zero = e.constant(0, counter)
+    at, tail = rows.at or zero, [zero for _ in rest]
+
+    def read(x: Operand, i: Operand) -> Operand:
+        out = x.aval.with_shape(row.shape)
+        places = (x, at, i, *tail)
+        (here,) = e.op("stablehlo.dynamic_slice", places, (out,), slice_sizes=sizes)
+        return converted(e, here, total.dtype)
+
+    def written(ys: Sequence[Operand], fold: Operand, i: Operand) -> Sequence[Operand]:
+        new = converted(e, fold, row.dtype)
+        update = "stablehlo.dynamic_update_slice"
+        return [e.op(update, (y, new, at, i, *tail), (y.aval,))[0] for y in ys]
+
+    def more(xs: Sequence[Operand]) -> Sequence[Operand]:
+        return (compared(e, xs[0], "NE", e.constant(end, counter)),)
+
+    def advance(xs: Sequence[Operand]) -> Sequence[Operand]:
+        i, before, *ys = xs
+        fold = step.combine(e, before, read(ys[0] if rows.into is x else x, i))
+        (next_,) = e.op("stablehlo.add", (i, e.constant(forward, counter)), (counter,))
+        return next_, fold, *written(ys, fold, i)
+
+    first, end, forward = (n - 1, -1, -1) if reverse else (0, n, 1)
+    place = e.constant(first, counter)
+    fold = read(x, place)
+    if rows.starts is not None:
+        fold = step.combine(e, read(rows.starts, zero), fold)
+    ys = written([] if rows.into is None else [rows.into], fold, place)
+    types = (counter, total, *[y.aval for y in ys])
+    start = (e.constant(first + forward, counter), fold, *ys)
+    return e.op("stablehlo.while", start, types, ((types, more), (types, advance)))[1:]
+
+
 def loop(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
     """Fold each row into those before it, in place; the fold so far is carried."""
     n, rest = x.aval.shape[0], x.aval.shape[1:]
@@ -226,18 +409,22 @@ def two_levels(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
     return sliced(e, reshaped(e, joined, (count * size, *rest)), 0, n)
 
 
-def padded(e: Emitter, x: Operand, value: Scalar, low: int, high: int) -> Operand:
+def padded(
+    e: Emitter, x: Operand, value: Scalar, low: int, high: int, axis: int = 0
+) -> Operand:
     """`x` with rows of `value` before and after; negative numbers cut rows off."""
     if low == high == 0:
         return x
-    none = (0,) * (x.aval.ndim - 1)
+    shape = list(x.aval.shape)
+    shape[axis] += low + high
+    none = [0] * x.aval.ndim
     return e.op(
         "stablehlo.pad",
         (x, e.constant(value, x.aval.with_shape(()))),
-        (x.aval.with_shape((x.aval.shape[0] + low + high, *x.aval.shape[1:])),),
-        edge_padding_low=i64s((low, *none)),
-        edge_padding_high=i64s((high, *none)),
-        interior_padding=i64s((0, *none)),
+        (x.aval.with_shape(shape),),
+        edge_padding_low=i64s([*none[:axis], low, *none[axis + 1 :]]),
+        edge_padding_high=i64s([*none[:axis], high, *none[axis + 1 :]]),
+        interior_padding=i64s(none),
     )[0]
 
 
@@ -245,16 +432,18 @@ def reshaped(e: Emitter, x: Operand, shape: Shape) -> Operand:
     return e.op("stablehlo.reshape", (x,), (x.aval.with_shape(shape),))[0]
 
 
-def sliced(e: Emitter, x: Operand, start: int, limit: int) -> Operand:
+def sliced(e: Emitter, x: Operand, start: int, limit: int, axis: int = 0) -> Operand:
     """The rows from `start` up to `limit`."""
-    if (start, limit) == (0, x.aval.shape[0]):
+    shape = list(x.aval.shape)
+    if (start, limit) == (0, shape[axis]):
         return x
-    rest = x.aval.shape[1:]
+    starts, limits = [0] * x.aval.ndim, list(shape)
+    starts[axis], limits[axis], shape[axis] = start, limit, limit - start
     return e.op(
         "stablehlo.slice",
         (x,),
-        (x.aval.with_shape((limit - start, *rest)),),
-        start_indices=i64s((start, *(0 for _ in rest))),
-        limit_indices=i64s((limit, *rest)),
-        strides=i64s((1,) * x.aval.ndim),
+        (x.aval.with_shape(shape),),
+        start_indices=i64s(starts),
+        limit_indices=i64s(limits),
+        strides=i64s([1] * x.aval.ndim),
     )[0]
