@@ -11,7 +11,7 @@ from property_tests.levels import crossed
 from verax import lax
 from verax.rules.families.cumulative import LEAST, LONGEST
 
-FOLDS = {
+FOLDS: dict[str, tuple[Any, Any]] = {
     "cumsum": (lax.cumsum, np.cumsum),
     "cumprod": (lax.cumprod, np.cumprod),
     "cummax": (lax.cummax, np.maximum.accumulate),
@@ -43,8 +43,9 @@ def drawn(shape: tuple[int, ...], dtype: str) -> Any:
     return signs * rng.uniform(0.995, 1.005, shape)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(("name", "dtype"), crossed(FOLDS, DTYPES))
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("case", "name"), crossed(CASES, FOLDS, 5))
 def test_folds_are_those_of_numpy(name: str, dtype: str, case: str) -> None:
     shape, axis = CASES[case]
     fold, accumulate = FOLDS[name]
@@ -67,8 +68,8 @@ def test_folds_are_those_of_numpy(name: str, dtype: str, case: str) -> None:
                 np.testing.assert_allclose(np.asarray(y, "f8"), due, ulp, 20 * ulp)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "name"), crossed(CASES, FOLDS, 5))
 def test_derivatives_are_those_of_xla(name: str, case: str) -> None:
     shape, axis = CASES[case]
     fold = FOLDS[name][0]
@@ -78,7 +79,8 @@ def test_derivatives_are_those_of_xla(name: str, case: str) -> None:
         f = lambda x: fold(x, axis, reverse=True)  # noqa: E731
         return verax.jvp(f, (x,), (t,))[1], verax.vjp(f, x)[1](t)[0]
 
-    results = [verax.jit(slopes, cpu_lowerings=how)(x) for how in ("auto", "xla")]
+    ways: tuple[Any, ...] = ("auto", "xla")
+    results = [verax.jit(slopes, cpu_lowerings=how)(x) for how in ways]
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, 1e-4, 1e-3)
 
@@ -96,6 +98,7 @@ def test_nan_and_infinities_are_where_they_are_in_numpy(shape: tuple[int, ...]) 
 
 def test_no_array_is_transposed() -> None:
     x = np.ones((64, 64), "f4")
-    for how, count in (("auto", 0), ("xla", 2)):
+    ways: dict[Any, int] = {"auto": 0, "xla": 2}
+    for how, count in ways.items():
         text = verax.jit(lambda x: lax.cumsum(x, 1), cpu_lowerings=how).lower(x)
         assert text.as_text().count("stablehlo.transpose") == count

@@ -86,6 +86,7 @@ def test_what_is_stored(function: Callable[[Any], object], x: Any, shape: Any) -
         (lambda x: x.any(0), X > 9),
         (lambda x: lax.reduce_max(x, (0,), out_sharding=None), X[:99]),
         (lambda x: verax.nn.logsumexp(x, 1), X),
+        (lambda x: x.T.max(0), X),
         (lambda x: vnp.exp(x - 1).sum(0), X),
         (lambda x: vnp.sin(x + 1).sum(0), X),
         (lambda x: abs(x).sum(0), X[:99]),

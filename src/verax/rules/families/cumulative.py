@@ -351,38 +351,10 @@ def fold_rows(
 
 
 def loop(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
-    """Fold each row into those before it, in place; the fold so far is carried."""
-    n, rest = x.aval.shape[0], x.aval.shape[1:]
-    counter = ShapedArray((), int32)
-    row = x.aval.with_shape((1, *rest))
-    total = row.with_dtype(step.working(row.dtype))
-    zeros = [e.constant(0, counter) for _ in rest]
-    first, end = (n - 2, -1) if reverse else (1, n)
-
-    def more(xs: Sequence[Operand]) -> Sequence[Operand]:
-        return (compared(e, xs[0], "NE", e.constant(end, counter)),)
-
-    def fold(xs: Sequence[Operand]) -> Sequence[Operand]:
-        i, before, y = xs
-        sizes = i64s((1, *rest))
-        (here,) = e.op(
-            "stablehlo.dynamic_slice", (y, i, *zeros), (row,), slice_sizes=sizes
-        )
-        folded = step.combine(e, before, converted(e, here, total.dtype))
-        new = converted(e, folded, row.dtype)
-        (y,) = e.op("stablehlo.dynamic_update_slice", (y, new, i, *zeros), (x.aval,))
-        forward = e.constant(-1 if reverse else 1, counter)
-        (i,) = e.op("stablehlo.add", (i, forward), (counter,))
-        return i, folded, y
-
-    start = sliced(e, x, n - 1, n) if reverse else sliced(e, x, 0, 1)
-    types = (counter, total, x.aval)
-    return e.op(
-        "stablehlo.while",
-        (e.constant(first, counter), converted(e, start, total.dtype), x),
-        types,
-        ((types, more), (types, fold)),
-    )[2]
+    """Fold each row into those before it, in place."""
+    whole = reshaped(e, x, (1, *x.aval.shape))
+    (_, y) = fold_rows(e, whole, step, reverse, Rows(1, into=whole))
+    return reshaped(e, y, x.aval.shape)
 
 
 def two_levels(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:

@@ -25,7 +25,7 @@ from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.ops.elementwise.arith import IntegerPowParams, mul_p
 from verax.ops.elementwise.convert import convert_element_type_p
 from verax.ops.structure.joining import split
-from verax.ops.structure.shape import BroadcastInDimParams
+from verax.ops.structure.shape import BroadcastInDimParams, TransposeParams
 from verax.rules.families.reducer import ReduceParams
 from verax.rules.rows.builder import program
 from verax.rules.rows.row import Row, SomeRow, Work, traits_of
@@ -50,6 +50,7 @@ LIBRARY: Final = frozenset((float32, float64, bfloat16))
 SLOW: Final = 4
 """An operation like `exp` counts as so many."""
 SQUARE: Final = 2
+MOVES: Final = (BroadcastInDimParams, TransposeParams)
 
 
 def with_partial_reductions(jaxpr: Jaxpr) -> Jaxpr:
@@ -85,7 +86,7 @@ def parted(
         if body is not None:
             size = write_body(body, eqn, size, out)
             continue
-        if computes(eqn) or isinstance(eqn.params, BroadcastInDimParams):
+        if computes(eqn) or isinstance(eqn.params, MOVES):
             functions[eqn.outvars[0].index] = eqn
         out.append(eqn)
     return out, size
@@ -94,8 +95,8 @@ def parted(
 def parts_of(eqn: Eqn, functions: Mapping[int, Eqn], readers: Readers) -> Jaxpr | None:
     """A reduction in parts, if they are worth it.
 
-    `functions` are the equations before it that compute elements or repeat them, by
-    what they return.
+    `functions` are the equations before it that compute elements, repeat or transpose
+    them, by what they return. XLA reduces what is transposed as it lies.
     """
     row, p = eqn.primitive, eqn.params
     join = traits_of(row).joined_by
@@ -106,9 +107,10 @@ def parts_of(eqn: Eqn, functions: Mapping[int, Eqn], readers: Readers) -> Jaxpr 
         return None
     chain: Sequence[Eqn] = ()
     if a.index in functions:
-        if len(readers[a.index]) > 1:
+        function = functions[a.index]
+        if len(readers[a.index]) > 1 or isinstance(function.params, TransposeParams):
             return None
-        chain = chain_of(functions[a.index], functions)
+        chain = chain_of(function, functions)
     loop = [one for one in chain if computes_all(one, a.aval)]
     axis = axis_of_parts(p, a.aval)
     if axis is None or is_fast(join, p, loop, a.aval):
@@ -135,7 +137,8 @@ def chain_of(eqn: Eqn, functions: Mapping[int, Eqn]) -> Sequence[Eqn]:
     """The operations of a loop over what an equation returns, `MOST` at most."""
     chain, seen = [eqn], {eqn.outvars[0].index}
     for one in chain:
-        for a in one.invars:
+        inner = () if isinstance(one.params, TransposeParams) else one.invars
+        for a in inner:
             if type(a) is Var and a.index in functions and a.index not in seen:
                 seen.add(a.index)
                 chain.append(functions[a.index])
