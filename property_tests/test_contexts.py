@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import crossed
+from property_tests.levels import crossed, rarely
 from verax import lax
 from verax.api.config.config import option_block
 from verax.api.tracing.apply import ENGINE
@@ -164,8 +164,9 @@ LINALG: Mapping[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["matmul", "promotion", "keys", "mesh"])
-@pytest.mark.parametrize("name", LINALG)
+@pytest.mark.parametrize(
+    ("name", "option"), crossed(LINALG, ["matmul", "promotion", "keys", "mesh"])
+)
 def test_derivatives_of_factorisations_read_no_configuration(
     name: str, option: str
 ) -> None:
@@ -287,7 +288,7 @@ def outcome(f: Callable[[Any], Any]) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("make", rarely(MAKERS, *MAKERS[1::2]))
 def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
     fresh = {}
     for name in SHOWN:

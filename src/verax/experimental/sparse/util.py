@@ -14,7 +14,6 @@ import numpy as np
 from verax import numpy as vnp
 from verax.ir.dtypes import stored_dtype
 from verax.rules.values.array import Array
-from verax.rules.values.sizes import ShapeError
 
 __all__ = [
     "CuSparseEfficiencyWarning",
@@ -115,9 +114,3 @@ def row_of(values: Sequence[int], like: Array) -> np.ndarray:
 def columns(indices: Array) -> list[Array]:
     """The index of each sparse dimension, of the shape `(*batch, nse)`."""
     return [indices[..., i] for i in range(indices.shape[-1])]
-
-
-def check_square_operands(name: str, ndim: int) -> None:
-    """Raise ShapeError unless an operand has one or two dimensions."""
-    if ndim not in (1, 2):
-        raise ShapeError(f"{name} takes an operand of 1 or 2 dimensions, not {ndim}")

@@ -11,7 +11,7 @@ call, long dimensions are folded in two levels, so that there are fewer of them:
 """
 
 from collections.abc import Callable, Sequence
-from math import isqrt, prod
+from math import prod
 from random import Random
 from typing import Final
 
@@ -63,6 +63,8 @@ from verax.rules.values.sizes import beside, draw_shape, surely_less
 
 LONGEST: Final = 4096
 """A longer dimension is folded in parts."""
+SEVERAL: Final = 1 << 10
+"""So many elements are folded in blocks where the fold has no more digits than they."""
 LEAST: Final = 1 << 10
 """Elements from which rows side by side gain more than their loops cost."""
 FOLDED: Final = (bfloat16, float16, float32, float64, int32, int64, uint32, uint64)
@@ -212,39 +214,25 @@ def lower_on_cpu(e: Emitter, p: ScanParams, x: Operand, step: Step) -> Operand:
     shape, n = x.aval.shape, x.aval.shape[p.axis]
     before, after = prod(shape[: p.axis]), prod(shape[p.axis + 1 :])
     runs = reshaped(e, x, (before, n) if after == 1 else (before, n, after))
-    parts = parts_of(step, x.aval.dtype, n, max(before, after))
-    if parts == 1:
-        return reshaped(e, over_runs(e, runs, step, p.reverse), shape)
-    return reshaped(e, in_parts(e, runs, step, p.reverse, parts), shape)
+    few = max(before, after) < LANES
+    fold = in_parts if few and n >= LONGEST and step.light else over_runs
+    return reshaped(e, fold(e, runs, step, p.reverse), shape)
 
 
-def parts_of(step: Step, dtype: DType, n: int, rows: int) -> int:
-    """In how many parts a run of `n` elements is folded.
-
-    So many are folded side by side; or so many that their folds, which have no more
-    digits than the elements, are rounded the square root of `n` times.
-    """
-    if n < LONGEST:
-        return 1
-    if not step.exact and dtype == float64:
-        return -(-isqrt(n) // LANES) * LANES
-    return LANES if step.light and rows < LANES else 1
-
-
-def in_parts(e: Emitter, x: Operand, step: Step, reverse: bool, parts: int) -> Operand:
+def in_parts(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
     """Each run in parts, with the fold of the parts before it to begin with."""
     count, n, *rest = x.aval.shape
-    size = -(-n // parts)
-    missing = size * parts - n
+    size = -(-n // LANES)
+    missing = size * LANES - n
     low = missing if reverse else 0
     start = step.identity(x.aval.dtype)
     full = extended(e, x, start, missing, reverse)
-    rows = reshaped(e, full, (count * parts, size, *rest))
-    (totals,) = fold_rows(e, rows, step, reverse, Rows(count * parts))
-    totals = over_runs(e, reshaped(e, totals, (count, parts, *rest)), step, reverse)
+    rows = reshaped(e, full, (count * LANES, size, *rest))
+    (totals,) = fold_rows(e, rows, step, reverse, Rows(count * LANES))
+    totals = over_runs(e, reshaped(e, totals, (count, LANES, *rest)), step, reverse)
     edge = -1 if reverse else 1
     starts = padded(e, totals, start, edge, -edge, 1)
-    starts = reshaped(e, starts, (count * parts, 1, *rest))
+    starts = reshaped(e, starts, (count * LANES, 1, *rest))
     y = reshaped(e, over_runs(e, rows, step, reverse, starts), full.aval.shape)
     return sliced(e, y, low, low + n, 1)
 
@@ -334,20 +322,57 @@ def fold_rows(
         return (compared(e, xs[0], "NE", e.constant(end, counter)),)
 
     def advance(xs: Sequence[Operand]) -> Sequence[Operand]:
-        i, before, *ys = xs
-        fold = step.combine(e, before, read(ys[0] if rows.into is x else x, i))
-        (next_,) = e.op("stablehlo.add", (i, e.constant(forward, counter)), (counter,))
-        return next_, fold, *written(ys, fold, i)
+        i, fold, *others = xs
+        levels, ys = others[:depth], others[depth:]
+        here = read(ys[0] if rows.into is x else x, i)
+        if levels:
+            fold, *levels = fold_in_blocks(e, step, block, i, (fold, *levels, here))
+        else:
+            fold = step.combine(e, fold, here)
+        (i_next,) = e.op("stablehlo.add", (i, e.constant(forward, counter)), (counter,))
+        return i_next, fold, *levels, *written(ys, fold, i)
 
     first, end, forward = (n - 1, -1, -1) if reverse else (0, n, 1)
+    block = block_of(step, row.dtype, n)
     place = e.constant(first, counter)
-    fold = read(x, place)
-    if rows.starts is not None:
-        fold = step.combine(e, read(rows.starts, zero), fold)
+    here = read(x, place)
+    before = None if rows.starts is None else read(rows.starts, zero)
+    fold = here if before is None else step.combine(e, before, here)
+    levels = [before or e.constant(step.identity(total.dtype), total), here]
+    levels = levels if block else []
+    depth = len(levels)
     ys = written([] if rows.into is None else [rows.into], fold, place)
-    types = (counter, total, *[y.aval for y in ys])
-    start = (e.constant(first + forward, counter), fold, *ys)
-    return e.op("stablehlo.while", start, types, ((types, more), (types, advance)))[1:]
+    start = (e.constant(first + forward, counter), fold, *levels, *ys)
+    types = tuple([one.aval for one in start])
+    _, fold, *others = e.op(
+        "stablehlo.while", start, types, ((types, more), (types, advance))
+    )
+    return fold, *others[depth:]
+
+
+def block_of(step: Step, dtype: DType, n: int) -> int:
+    """How many elements are folded by themselves; 0 where a fold has digits to spare.
+
+    So numbers in double precision are rounded the square root of `n` times.
+    """
+    spare = step.exact or step.working(dtype) != dtype or not is_float(dtype)
+    return 0 if spare or n < SEVERAL else 1 << n.bit_length() // 2
+
+
+def fold_in_blocks(
+    e: Emitter, step: Step, block: int, i: Operand, state: Sequence[Operand]
+) -> Sequence[Operand]:
+    """The fold so far, that before the block, and that of the block, with one more."""
+    fold, before, inner, here = state
+    (rest,) = e.op("stablehlo.and", (i, e.constant(block - 1, i.aval)), (i.aval,))
+    begins = compared(e, rest, "EQ", e.constant(0, i.aval))
+
+    def chosen(x: Operand, y: Operand) -> Operand:
+        return e.op("stablehlo.select", (begins, x, y), (x.aval,))[0]
+
+    before = chosen(fold, before)
+    inner = chosen(here, step.combine(e, inner, here))
+    return step.combine(e, before, inner), before, inner
 
 
 def loop(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:

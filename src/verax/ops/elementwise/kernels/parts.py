@@ -146,8 +146,3 @@ def times_power_of_two(x: Array, k: Array) -> Array:
     bits = add(bits_of(x), shift_left(integer_of(k), width))
     ends = ge(bits, (2 * BIAS[x.dtype] + 1) << width)
     return select(ends, np.inf, float_of(bits, x.dtype))
-
-
-def where_normal(x: Array, y: Array, otherwise: Array) -> Array:
-    """y, and `otherwise` where x is zero, infinite or NaN."""
-    return select(ne(add(x, x), x), y, otherwise)
