@@ -7,7 +7,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import crossed
+from property_tests.levels import crossed, nightly
 from verax import lax
 from verax.rules.families.cumulative import LEAST, LONGEST
 
@@ -44,19 +44,35 @@ def drawn(shape: tuple[int, ...], dtype: str) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("case", "name"), crossed(CASES, FOLDS, 5))
-def test_folds_are_those_of_numpy(name: str, dtype: str, case: str) -> None:
-    shape, axis = CASES[case]
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in FOLDS
+        for dtype in DTYPES
+        if name != "cumlogsumexp" or "int" not in dtype
+    ],
+)
+@pytest.mark.parametrize("cases", [0, *map(nightly, range(1, 5))])
+def test_folds_are_those_of_numpy(name: str, dtype: str, cases: int) -> None:
     fold, accumulate = FOLDS[name]
-    if name == "cumlogsumexp" and "int" in dtype:
-        return
+    first = (cases + list(FOLDS).index(name)) % 5
+    for shape, axis in list(CASES.values())[first::5]:
+        agree(fold, accumulate, shape, axis, dtype)
+
+
+def agree(
+    fold: Any, accumulate: Any, shape: tuple[int, ...], axis: int, dtype: str
+) -> None:
+    """Raise unless the fold is that of NumPy, forwards and backwards."""
     with verax.enable_x64(dtype in ("float64", "int64")):
         x = vnp.asarray(drawn(shape, dtype), dtype)
         assert x.size >= LEAST
         for reverse in (False, True):
             y = verax.jit(lambda x, r=reverse: fold(x, axis, reverse=r))(x)
             wide = np.asarray(x, "i8" if "int" in dtype else "f8")
+            # NumPy's folds in double precision are rounded more often than ours.
+            wide = wide if "int" in dtype else wide.astype(np.longdouble)
             wide = np.flip(wide, axis) if reverse else wide
             due: Any = accumulate(wide, axis)
             due = np.flip(due, axis) if reverse else due
@@ -64,8 +80,10 @@ def test_folds_are_those_of_numpy(name: str, dtype: str, case: str) -> None:
             if "int" in dtype:
                 np.testing.assert_array_equal(y, due.astype(dtype))
             else:
-                ulp = float(vnp.finfo(dtype).eps) * (50 if dtype == "float64" else 1)
-                np.testing.assert_allclose(np.asarray(y, "f8"), due, ulp, 20 * ulp)
+                ulp = float(vnp.finfo(dtype).eps)
+                # Double precision is folded in no wider one: up to SEVERAL are rounded.
+                most = 64 * float(abs(due).max()) if dtype == "float64" else 20
+                np.testing.assert_allclose(np.asarray(y, "f8"), due, ulp, most * ulp)
 
 
 @pytest.mark.slow
@@ -102,3 +120,15 @@ def test_no_array_is_transposed() -> None:
     for how, count in ways.items():
         text = verax.jit(lambda x: lax.cumsum(x, 1), cpu_lowerings=how).lower(x)
         assert text.as_text().count("stablehlo.transpose") == count
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_size_may_be_symbolic(dtype: str) -> None:
+    with verax.enable_x64(dtype == "float64"):
+        shape = verax.export.symbolic_shape("a, b")
+        struct = verax.ShapeDtypeStruct(shape, np.dtype(dtype))
+        for axis in (0, 1):
+            f = verax.jit(lambda x, axis=axis: lax.cumsum(x, axis))
+            exported = verax.export.export(f)(struct)
+            x = drawn((5, 7), dtype).astype(dtype)
+            np.testing.assert_allclose(exported.call(x), np.cumsum(x, axis), 1e-5, 1e-5)

@@ -305,7 +305,7 @@ def fold_rows(
     total = row.with_dtype(step.working(row.dtype))
     counter, sizes = ShapedArray((), int32), i64s(row.shape)
     zero = e.constant(0, counter)
-    at, tail = rows.at or zero, [zero for _ in rest]
+    at, tail = zero if rows.at is None else rows.at, [zero for _ in rest]
 
     def read(x: Operand, i: Operand) -> Operand:
         out = x.aval.with_shape(row.shape)
@@ -336,10 +336,15 @@ def fold_rows(
     block = block_of(step, row.dtype, n)
     place = e.constant(first, counter)
     here = read(x, place)
-    before = None if rows.starts is None else read(rows.starts, zero)
-    fold = here if before is None else step.combine(e, before, here)
-    levels = [before or e.constant(step.identity(total.dtype), total), here]
-    levels = levels if block else []
+    levels: list[Operand] = []
+    if rows.starts is None:
+        fold = here
+        if block:
+            levels = [e.constant(step.identity(total.dtype), total), here]
+    else:
+        before = read(rows.starts, zero)
+        fold = step.combine(e, before, here)
+        levels = [before, here] if block else []
     depth = len(levels)
     ys = written([] if rows.into is None else [rows.into], fold, place)
     start = (e.constant(first + forward, counter), fold, *levels, *ys)
@@ -356,7 +361,7 @@ def block_of(step: Step, dtype: DType, n: int) -> int:
     So numbers in double precision are rounded the square root of `n` times.
     """
     spare = step.exact or step.working(dtype) != dtype or not is_float(dtype)
-    return 0 if spare or n < SEVERAL else 1 << n.bit_length() // 2
+    return 0 if spare or not surely_less(SEVERAL, n) else 1 << n.bit_length() // 2
 
 
 def fold_in_blocks(
