@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 
+SLOW = pytest.mark.slow
 NIGHTLY = pytest.mark.slow(nightly=True)
+
+
+def marked(mark: pytest.MarkDecorator, value: Any) -> Any:
+    """The same parameter of a test, with a mark; a tuple is one value for each name."""
+    if hasattr(value, "marks"):
+        return pytest.param(*value.values, marks=[*value.marks, mark], id=value.id)
+    return pytest.param(*(value if isinstance(value, tuple) else [value]), marks=mark)
 
 
 def nightly(*values: Any) -> Any:
@@ -19,16 +27,21 @@ def nightly(*values: Any) -> Any:
     return pytest.param(*values, marks=NIGHTLY)
 
 
+def by_turns(
+    values: Iterable[Any], by_day: int = 2, mark: pytest.MarkDecorator = SLOW
+) -> list[Any]:
+    """All of `values`, where all but one in `by_day` have the mark.
+
+    Those that are slow run with `make test-all`, those with `NIGHTLY` at night alone.
+    """
+    return [marked(mark, one) if i % by_day else one for i, one in enumerate(values)]
+
+
 def rarely(values: Iterable[Any], *less: Any) -> list[Any]:
     """All of `values`; those that are also in `less` are for the night."""
     values = list(values)
     assert not [one for one in less if one not in values]
-    return [
-        (nightly(*one) if isinstance(one, tuple) else nightly(one))
-        if one in less
-        else one
-        for one in values
-    ]
+    return [marked(NIGHTLY, one) if one in less else one for one in values]
 
 
 def crossed(first: Iterable[Any], second: Iterable[Any], by_day: int = 2) -> list[Any]:

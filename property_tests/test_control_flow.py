@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import by_turns
 from verax import Array, lax
 from verax.verify.cases.case import double_precision
 
@@ -121,7 +122,7 @@ def spread(args: Sequence[Any], axes: Sequence[int | None], size: int) -> list[A
 
 
 @pytest.mark.parametrize(("length", "reverse", "unroll"), LOOPS)
-@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("chain", by_turns(CHAINS))
 @settings(max_examples=1 + settings().max_examples // 50)
 @given(seed=st.integers(0, 1 << 16))
 def test_scan_is_the_unrolled_loop(
@@ -136,7 +137,7 @@ def test_scan_is_the_unrolled_loop(
         agree(verax.jit(f)(*args), due)
 
 
-@pytest.mark.parametrize(("axes", "chain"), list(product(AXES, CHAINS)))
+@pytest.mark.parametrize(("axes", "chain"), by_turns(product(AXES, CHAINS), 5))
 def test_vmap_of_scan_in_every_order(axes: Sequence[int | None], chain: str) -> None:
     with double_precision():
         change, args = CHAINS[chain], spread((*POINT, rows(3)), axes, 2)
@@ -192,7 +193,7 @@ def root_in_python(p: Any, x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize("axes", [(0, 0, 0), (0, None, 0), (None, 0, 0), (0, 0, None)])
-@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("chain", by_turns(CHAINS))
 def test_cond_drops_what_other_branches_make(
     axes: Sequence[int | None], chain: str
 ) -> None:
@@ -322,7 +323,7 @@ def nested_in_python(k: Any, c: Any, xs: Any) -> Any:
     return c + total
 
 
-@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("chain", by_turns(CHAINS, 3))
 def test_scan_in_cond_in_scan(chain: str) -> None:
     with double_precision():
         change, xs = CHAINS[chain], vnp.array([0.5, -0.2, 0.3])

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import verax
@@ -68,6 +69,7 @@ STEPS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     names=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4),

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +35,7 @@ def digests(process: "subprocess.Popen[str]") -> Mapping[str, str]:
     return {seed: digest for seed, digest in pairs}
 
 
+@pytest.mark.slow
 def test_hash_seed_and_history_leave_no_trace() -> None:
     count = 3 * settings().max_examples
     runs = [start(count, "forwards", "1"), start(count, "backwards", "2")]

@@ -155,12 +155,14 @@ def test_products_have_rounded_operands_and_nothing_else_changes(
     assert all(map(same, actual, expected))
 
 
+@pytest.mark.slow
 @some
 @given(programs(MIXED))
 def test_the_type_of_the_program_changes_nothing(case: Case) -> None:
     assert narrowed(Narrowing(float64), case.jaxpr) is case.jaxpr
 
 
+@pytest.mark.slow
 @some
 @given(programs(MIXED), st.sampled_from(TYPES))
 def test_values_are_rounded_once_and_not_to_and_fro(case: Case, to: DType) -> None:
@@ -171,6 +173,7 @@ def test_values_are_rounded_once_and_not_to_and_fro(case: Case, to: DType) -> No
         assert len({eqn.invars[0] for eqn in strong}) == len(strong)
 
 
+@pytest.mark.slow
 @some
 @given(programs(MIXED), st.sampled_from(TYPES))
 def test_what_is_narrow_stays_as_it_is(case: Case, to: DType) -> None:
@@ -198,6 +201,7 @@ def test_a_call_computes_what_its_narrow_program_does(case: Case, to: DType) -> 
     assert all(map(same, outputs(STANDARD, call, case), expected))
 
 
+@pytest.mark.slow
 @some
 @given(
     programs(MIXED),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import verax
@@ -50,6 +51,7 @@ def test_the_value_beside_a_gradient_is_the_value(seed: int) -> None:
     np.testing.assert_allclose(later, value, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @some
 @given(st.integers(0, 1 << 32))
 def test_derivatives_of_programs_read_what_the_program_read(seed: int) -> None:

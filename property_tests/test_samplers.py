@@ -86,6 +86,7 @@ CASES = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=max(6, settings().max_examples // 4))
 @given(CASES)
 def test_samplers_compile_to_what_numpy_gives(case: Case) -> None:

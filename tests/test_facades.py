@@ -81,6 +81,7 @@ def test_importing_loads_few_modules_and_starts_no_backend() -> None:
     assert len(own) <= MOST_MODULES
 
 
+@pytest.mark.slow
 def test_first_jit_loads_what_it_runs_and_hardly_collects_garbage() -> None:
     *words, before, after, enabled = run(
         """
@@ -158,6 +159,7 @@ def test_names_are_loaded_while_a_program_is_traced() -> None:
     )
 
 
+@pytest.mark.slow
 def test_threads_may_be_the_first_to_name_anything() -> None:
     assert not run(
         f"""

@@ -546,6 +546,7 @@ def test_references_stay_on_their_devices() -> None:
     assert held(ref) == [2, 3]
 
 
+@pytest.mark.slow
 def test_a_backward_rule_writes_to_a_reference() -> None:
     @verax.custom_vjp
     def stash(seen: verax.Ref, x: Any) -> Any:

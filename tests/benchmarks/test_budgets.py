@@ -7,7 +7,7 @@ from tests.benchmarks.budgets import cells, costs
 from tests.benchmarks.test_memory import SMALL
 
 
-@pytest.mark.slow
+@pytest.mark.slow(nightly=True)
 @pytest.mark.parametrize("name", rarely(["gpt in a loop", "ode"], "gpt in a loop"))
 def test_budgets_hold(name: str) -> None:
     found = costs(name, SMALL[name], runs=1)

@@ -38,6 +38,7 @@ def test_every_case_traces(name: str) -> None:
         assert leaves(traced(library, case, SUITES[name].worded)), case.name
 
 
+@pytest.mark.slow
 def test_functions_of_elements_have_words() -> None:
     library = Traced("verax", wide=False)
     for case in SUITES["elementwise"].cases.values():

@@ -48,6 +48,7 @@ def test_the_table() -> None:
     assert text.splitlines()[-1] == "| p | 0.90 MB | 1.00 MB | -10 % | -2 % |"
 
 
+@pytest.mark.slow
 def test_plans_are_timed() -> None:
     cells = row("blocks", "gpt in a loop", SMALL["gpt in a loop"], runs=1)
     assert len(cells) == 2 + len(SHARES)

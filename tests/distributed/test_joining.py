@@ -10,6 +10,7 @@ from tests.distributed.groups import failures, free_port, run_group
 from verax.api.distributed.initialize import initialize
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2])
 def test_processes_know_each_other(count: int, tmp_path: Path) -> None:
     assert failures("tests.distributed.checks_joining", count, tmp_path) == {}
@@ -34,7 +35,7 @@ def test_a_coordinator_that_cannot_be_reached(tmp_path: Path) -> None:
     assert "refused" in ended.output
 
 
-@pytest.mark.slow(jaxlib=True)
+@pytest.mark.slow(nightly=True)
 def test_processes_that_do_not_all_come_and_one_that_is_there_twice(
     tmp_path: Path,
 ) -> None:

@@ -8,7 +8,7 @@ from property_tests.levels import rarely
 from tests.distributed.groups import failures
 
 
-@pytest.mark.slow
+@pytest.mark.slow(nightly=True)
 @pytest.mark.parametrize("count", rarely([2, 4], 4))
 def test_a_transformer(count: int, tmp_path: Path) -> None:
     assert failures("tests.distributed.checks_training", count, tmp_path) == {}

@@ -39,6 +39,7 @@ def problems(lines: Iterator[Finding] | Sequence[Finding]) -> list[str]:
     return [line.name for line in lines if line.level == "problem"]
 
 
+@pytest.mark.slow
 def test_the_command_reports_and_names_no_path_but_that_of_the_cache() -> None:
     environment = {
         **os.environ,

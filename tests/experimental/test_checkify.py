@@ -673,6 +673,7 @@ def root_of(a: Any) -> Any:
     return lax.custom_root(f, vnp.float32(1), newton, lambda g, y: y / g(1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outside", [False, True])
 def test_checks_in_solves(outside: bool) -> None:
     def slope(f: Any) -> Any:

@@ -23,6 +23,7 @@ def linear(y: Any, t: Any, a: Any) -> Any:
     return a @ y
 
 
+@pytest.mark.slow
 def test_linear_systems() -> None:
     start = np.array([1.0, 0.5])
     want = np.stack([scipy.linalg.expm(A * t) @ start for t in TIMES])

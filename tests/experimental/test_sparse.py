@@ -22,6 +22,7 @@ VECTOR = np.array([1, 10, 100, 1000], np.float32)
 FORMATS = [sparse.BCOO, sparse.BCSR, sparse.COO, sparse.CSR, sparse.CSC]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 def test_formats_hold_a_matrix_and_multiply(kind: Any) -> None:
     mat = kind.fromdense(MATRIX)
@@ -213,6 +214,7 @@ def test_largest_eigenvalues() -> None:
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(2), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_equal_eigenvalues_are_in_order() -> None:
     start = np.random.default_rng(0).standard_normal((60, 9)).astype(np.float32)
     values, _, _ = sparse.linalg.lobpcg_standard(np.eye(60, dtype=np.float32), start)

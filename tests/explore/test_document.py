@@ -343,6 +343,7 @@ def test_arguments_lead_from_the_compiled_program_to_the_trace() -> None:
     assert [row.origins for row in mapped] == [[0], [1], [2]]
 
 
+@pytest.mark.slow
 def test_it_is_loaded_when_it_is_used() -> None:
     code = (
         "import sys, verax; verax.jit(verax.grad(lambda x: x * x))(1.0); "

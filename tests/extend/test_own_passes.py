@@ -49,6 +49,7 @@ def test_what_comes_out_is_transformed() -> None:
     assert scaled(2.0) == verax.grad(lambda s: f(xs, s * xs)["y"].sum())(2.0)
 
 
+@pytest.mark.slow
 def test_a_pass_is_checked() -> None:
     def shorter(program: ClosedJaxpr) -> ClosedJaxpr:
         jaxpr = program.jaxpr

@@ -20,6 +20,7 @@ def test_a_program_has_one_value_and_one_gradient(seed: int) -> None:
     assert differences(late, own) == []
 
 
+@pytest.mark.slow
 def test_what_differs_is_seen() -> None:
     own = results(NAMES, flat_source(1, late=False).text)
     other = results(NAMES, flat_source(2, late=False).text)

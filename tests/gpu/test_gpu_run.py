@@ -65,7 +65,7 @@ def test_a_part_that_dies_or_hangs() -> None:
     assert "[1]" in lines
 
 
-@pytest.mark.slow
+@pytest.mark.slow(nightly=True)
 def test_what_a_part_has_started_ends_with_it(tmp_path: Path) -> None:
     """Else it would hold the GPU, and the pipe that the run waits for."""
     late = tmp_path / "late"
@@ -79,6 +79,7 @@ def test_what_a_part_has_started_ends_with_it(tmp_path: Path) -> None:
     assert not late.exists()
 
 
+@pytest.mark.slow
 def test_devices_that_do_not_start_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,6 +182,7 @@ def test_factors_multiply_to_the_matrix(dtype: str) -> None:
         assert parts.relative(actual, expected) < parts.FACTORS[dtype], name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sin", "dot_general", "sort", "reduce_sum"])
 def test_laws_notice_what_is_wrong(name: str) -> None:
     row: Any = PRIMITIVES[name]

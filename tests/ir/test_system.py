@@ -90,6 +90,7 @@ def test_another_c_library_of_linux_is_no_glibc(
     assert glibc() is None
 
 
+@pytest.mark.slow
 def test_programs_run_where_python_has_no_forks_and_no_users() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WINDOWS], capture_output=True, text=True, check=False

@@ -34,6 +34,7 @@ def write(folder: Path, name: str, source: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_script_sees_its_arguments_its_folder_and_itself(tmp_path: Path) -> None:
     write(tmp_path, "helper.py", "NAME = 'beside'")
     path = write(tmp_path, "script.py", SCRIPT)
@@ -56,12 +57,14 @@ def test_modules_packages_folders_and_zip_files(tmp_path: Path) -> None:
     assert output("tool.zip", cwd=tmp_path) == "__main__ [] jax\n"
 
 
+@pytest.mark.slow
 def test_code_and_standard_input() -> None:
     source = "import sys, jax; print(sys.argv, jax.__version__ > '0.11')"
     assert output("-c", source, "x") == "['-c', 'x'] True\n"
     assert run_as_jax("-", "x", stdin=source).stdout == "['-', 'x'] True\n"
 
 
+@pytest.mark.slow
 def test_a_traceback_starts_in_the_program(tmp_path: Path) -> None:
     path = write(tmp_path, "fails.py", "def f():\n    1 / 0\n\n\nf()\n")
     done = run_as_jax(path)
@@ -139,6 +142,7 @@ def test_pytest_runs_as_a_module(tmp_path: Path) -> None:
     assert "1 passed" in output(*args, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_install_and_the_extension_of_notebooks() -> None:
     source = (
         "import verax.jax as mode; print(mode.installed())\n"
@@ -149,6 +153,7 @@ def test_install_and_the_extension_of_notebooks() -> None:
     assert done.stdout == "False\nTrue\nTrue\n", done.stderr
 
 
+@pytest.mark.slow
 def test_install_refuses_after_another_jax() -> None:
     source = (
         "import sys, types; sys.modules['jax'] = types.ModuleType('jax')\n"
@@ -159,6 +164,7 @@ def test_install_refuses_after_another_jax() -> None:
     assert "RuntimeError: the real jax has been imported already" in done.stderr
 
 
+@pytest.mark.slow
 def test_without_the_mode_nothing_of_it_is_imported() -> None:
     source = (
         "import sys, verax, verax.numpy as vnp, verax.extend.core, verax.scipy.stats\n"
@@ -170,6 +176,7 @@ def test_without_the_mode_nothing_of_it_is_imported() -> None:
     assert done.stdout == "[]\nFalse\n", done.stderr
 
 
+@pytest.mark.slow
 def test_the_mode_loads_what_few_programs_ask_for_when_they_do() -> None:
     source = (
         "import sys, jax, jax.numpy, jax.nn.initializers as i, jax.random as r\n"

@@ -1,5 +1,7 @@
 """Primitives of libraries: rules that trace functions, and batch rules with an axis."""
 
+import pytest
+
 from tests.jax.programs import output
 
 WIDE = """
@@ -30,6 +32,7 @@ print(dtypes(jnp.ones(2, jnp.float32)))
 """
 
 
+@pytest.mark.slow
 def test_a_type_rule_that_traces_sees_x64_as_it_was_where_the_primitive_was_bound() -> (
     None
 ):
@@ -72,6 +75,7 @@ print(jax.vmap(p.bind, in_axes=1)(x).shape, jax.vmap(q.bind)(x).shape)
 """
 
 
+@pytest.mark.slow
 def test_batch_rules_are_told_of_the_axis_whole_or_in_pieces() -> None:
     assert output("-c", AXES).splitlines() == [
         "3 None (1,)",

@@ -61,6 +61,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 def test_backends_are_there_once_they_have_started() -> None:
     code = (
         "from verax.jax.internals.xla_bridge import _backends as b\n"

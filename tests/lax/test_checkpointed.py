@@ -140,6 +140,7 @@ def test_rewritten_programs_are_well_formed(name: str) -> None:
     assert not close(closed).constvars
 
 
+@pytest.mark.slow
 def test_blocks_are_skipped_when_all_lanes_have_ended() -> None:
     """Only single steps are chosen lane by lane."""
     f, ns = iterated(100, "log"), vnp.array([3, 0, 90])
@@ -168,6 +169,7 @@ def logarithms(x: Any) -> Any:
     return lax.while_loop(lambda c: c > 0.0, vnp.log, x, max_steps=10)
 
 
+@pytest.mark.slow
 def test_what_comes_after_the_end_makes_no_nan() -> None:
     xs = vnp.array([0.5, 1.0, 2.0, 20.0, 1e8])
 
@@ -188,6 +190,7 @@ def test_what_comes_after_the_end_makes_no_nan() -> None:
         np.testing.assert_allclose(f(xs), due[:, 1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_fori_loop_takes_plans() -> None:
     def f(x: Any, n: Any) -> Any:
         return lax.fori_loop(0, n, lambda i, c: c * x + i, x, max_steps=9)
@@ -212,6 +215,7 @@ def test_fori_loop_takes_plans() -> None:
         assert float(logarithms(2.0)) == pytest.approx(np.log(np.log(2.0)))
 
 
+@pytest.mark.slow
 def test_integers_keys_and_trees_are_carried() -> None:
     def step(state: dict[str, Any]) -> dict[str, Any]:
         key, other = verax.random.split(state["key"])

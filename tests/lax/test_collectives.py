@@ -367,6 +367,7 @@ def test_reductions_in_groups(groups: Any) -> None:
     assert got.tolist() == [len(own_group(groups, i)) for i in range(4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", GROUPS)
 def test_exchanges_in_groups(groups: Any) -> None:
     m = len(groups[0])
@@ -389,6 +390,7 @@ def test_exchanges_in_groups(groups: Any) -> None:
     assert np.array_equal(swapped, np.moveaxis(got, 1, 2))
 
 
+@pytest.mark.slow
 def test_several_axes_are_one_for_groups_and_pairs() -> None:
     groups = [[0, 5], [4, 1], [2, 3]]
     pairs = [(0, 5), (3, 1), (5, 4)]

@@ -197,6 +197,7 @@ def test_operands_batched_around_a_choice_for_each_lane() -> None:
         assert actual.tolist() == vnp.stack([2 * ys, -ys, 2 * ys], 1).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 def test_unrolled_loops_take_every_step_in_turn(reverse: bool) -> None:
     for length, unroll in ((5, 2), (6, 2), (7, 3), (4, 4), (3, 5), (0, 2)):

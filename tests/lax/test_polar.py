@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 
 import verax
+from property_tests.levels import nightly
 from verax.lax.linalg import qdwh
 
 RANDOM = np.random.default_rng(0)
@@ -21,7 +22,7 @@ def conditioned(shape: tuple[int, int], condition: float, dtype: Any) -> np.ndar
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("dtype", [np.float32, nightly(np.complex64)])
 @pytest.mark.parametrize("condition", [1.0, 1e3, 1e7])
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (20, 18), (60, 60)])
 def test_polar_decompositions(

@@ -363,6 +363,7 @@ def test_fits_and_roots_under_strict_options() -> None:
     np.testing.assert_allclose(actual, [2, complex(np.nan, np.nan)], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_unravel_index_takes_sizes_that_are_traced() -> None:
     unravel = verax.jit(jnp.unravel_index)
     narrow = np.array([3, -5, 100], np.int8)

@@ -71,6 +71,7 @@ def adjugate(x: Any) -> Any:
     return signs * np.linalg.det(np.array(minors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 5])
 def test_gradients_of_determinants_of_singular_matrices(n: int) -> None:
     random = np.random.default_rng(n)

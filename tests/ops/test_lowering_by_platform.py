@@ -13,6 +13,7 @@ from attrs import evolve
 from jaxlib._jax.mlir import mlir_module_to_xla_computation as to_hlo
 
 import verax
+from property_tests.levels import NIGHTLY, by_turns
 from tests.gpu.plugin_targets import golden_targets
 from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
@@ -101,7 +102,7 @@ def check_module(jaxpr: Jaxpr, *platforms: str) -> None:
 
 @pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", by_turns(DRAWN, 2, NIGHTLY))
 def test_modules_of_single_rows(name: str, platform: str) -> None:
     row: Row[Any] = PRIMITIVES[name]
     assert row.draw is not None
@@ -120,7 +121,9 @@ def retyped(aval: Any, dtype: Any) -> Any:
 
 
 @pytest.mark.slow(jaxlib=True)
-@pytest.mark.parametrize("name", [x for x in DRAWN if x not in LACKING["cuda"]])
+@pytest.mark.parametrize(
+    "name", by_turns([x for x in DRAWN if x not in LACKING["cuda"]], 2, NIGHTLY)
+)
 def test_modules_of_unusual_dtypes(name: str) -> None:
     """What a row takes lowers in dtypes that its draws choose seldom, or never."""
     row: Row[Any] = PRIMITIVES[name]

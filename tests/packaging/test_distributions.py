@@ -52,6 +52,7 @@ def sources() -> list[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_wheel_is_the_same_bytes_twice(wheel: Path, tmp_path: Path) -> None:
     assert build(ROOT, "wheel", tmp_path).read_bytes() == wheel.read_bytes()
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import verax
+from property_tests.levels import NIGHTLY, by_turns
 from verax import random
 
 KEY = random.key(42)
@@ -54,7 +55,7 @@ FLOATS: dict[str, tuple[Draw, str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("name", by_turns(FLOATS, 2, NIGHTLY))
 def test_floats(name: str) -> None:
     draw, bits = FLOATS[name]
     actual = np.asarray(draw()).ravel()
@@ -63,6 +64,7 @@ def test_floats(name: str) -> None:
     np.testing.assert_allclose(actual, expected, rtol=3e-6)
 
 
+@pytest.mark.slow
 def test_poisson() -> None:
     rates = np.array([0.5, 3.0, 20.0], np.float32)
     assert np.asarray(random.poisson(KEY, rates)).tolist() == [1, 2, 15]

@@ -181,6 +181,7 @@ print("usable")
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_the_process_usable() -> None:
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=300
@@ -244,6 +245,7 @@ print("usable")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_is_told_what_it_cannot_do() -> None:
     done = subprocess.run(

@@ -75,6 +75,7 @@ def test_exponential_of_what_is_too_large() -> None:
     assert np.isnan(np.asarray(linalg.expm(np.full((2, 2), 1e9, np.float32)))).all()
 
 
+@pytest.mark.slow
 def test_exponentials_of_a_stack_do_not_depend_on_its_others() -> None:
     rng = np.random.default_rng(0)
     one = rng.standard_normal((5, 5))

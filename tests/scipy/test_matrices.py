@@ -62,6 +62,7 @@ def test_sylvester(a: np.ndarray) -> None:
         linalg.solve_sylvester(a, B, C, method="other")
 
 
+@pytest.mark.slow
 def test_functions_of_matrices(a: np.ndarray) -> None:
     close(linalg.funm(a, vnp.exp), scipy.linalg.expm(a) + 0j)
     actual, error = linalg.funm(a, lambda x: x * x, disp=False)

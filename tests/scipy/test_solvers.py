@@ -146,6 +146,7 @@ def test_minima(method: str, fun: Any, x0: np.ndarray, minimum: float | None) ->
     assert 0 < int(actual.nit) <= int(actual.nfev) == int(actual.njev)
 
 
+@pytest.mark.slow
 def test_minimum_of_one_precision_and_under_transformations() -> None:
     with verax.enable_x64(False):
         actual = minimize(rosenbrock, np.zeros(2, np.float32), method="BFGS")

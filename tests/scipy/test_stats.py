@@ -10,6 +10,7 @@ import scipy.stats
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from verax.scipy import stats
 
 EDGES = [-np.inf, np.inf, np.nan, 0.0, 1.0, -1.0]
@@ -88,7 +89,7 @@ def test_on_a_line(distribution: str, function: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("distribution", LINES)
+@pytest.mark.parametrize("distribution", by_turns(LINES, 2, NIGHTLY))
 def test_compiled(distribution: str) -> None:
     module, shapes = getattr(stats, distribution), LINES[distribution][0]
 
@@ -309,6 +310,7 @@ def test_kernel_density_of_samples() -> None:
         stats.gaussian_kde(np.zeros(3), "other")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", [0, 1, -1, None])
 def test_samples(axis: int | None) -> None:
     x = np.array([[1, 3, 3, 2], [2, 2, 9, 2], [1, 3, 4, 9]], np.float32)

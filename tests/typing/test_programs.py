@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from property_tests.levels import NIGHTLY, by_turns
+
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted(path.stem for path in (ROOT / "tests/typing/programs").glob("*.py"))
 ANSWERS = {
@@ -24,7 +26,7 @@ ANSWERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", by_turns(PROGRAMS, 2, NIGHTLY))
 def test_programs_run(name: str) -> None:
     least, most = ANSWERS[name]
     assert least <= import_module(f"tests.typing.programs.{name}").main() <= most

@@ -42,6 +42,7 @@ def found(text: str) -> tuple[dict[int, set[str]], dict[int, str]]:
     return errors, types
 
 
+@pytest.mark.slow
 def test_mypy_sees_what_the_snippet_says() -> None:
     text, problems, _ = api.run(
         [

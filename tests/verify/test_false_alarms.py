@@ -9,7 +9,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import nightly
+from property_tests.levels import NIGHTLY, by_turns, nightly
 from verax import lax, verify
 from verax.extend import Domain
 from verax.ir.avals import ShapedArray
@@ -140,7 +140,7 @@ def test_right_row_of_another_kind_breaks_no_law(row: Row[NoParams], seed: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", by_turns(ROWS, 2, NIGHTLY), ids=lambda row: row.name)
 def test_right_row_breaks_no_law(row: Row[NoParams]) -> None:
     verify.check_primitive(row, cases=8, seed=1).raise_if_broken()
 

@@ -287,6 +287,7 @@ def test_arrays_among_params_count() -> None:
     assert printer.opaque(print) == "<print>"
 
 
+@pytest.mark.slow
 def test_programs_that_run_at_several_places_are_written_once() -> None:
     inner = verax.jit(lambda x: vnp.sin(vnp.cos(vnp.tan(x))))
     other = verax.jit(lambda x: vnp.exp(vnp.cos(vnp.tan(x))))

@@ -120,6 +120,7 @@ def test_composite_row_has_the_types_of_its_operands() -> None:
     assert program_of(swish_p, NO_PARAMS, (wide,)).out_avals == (wide,)
 
 
+@pytest.mark.slow
 def test_missing_batch_and_lowering_follow_and_can_be_refused() -> None:
     report = verify.check_primitive(bare_p, cases=6).raise_if_broken()
     assert [column for column, _ in report.derived] == ["batch", "lower"]

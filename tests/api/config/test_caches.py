@@ -27,6 +27,7 @@ def test_live_arrays() -> None:
     assert all(found is not x for found in verax.live_arrays())
 
 
+@pytest.mark.slow
 def test_classes_that_compare_in_their_own_way_are_no_obstacle() -> None:
     class Meta(type):
         def __eq__(cls, other: object) -> bool:
@@ -41,6 +42,7 @@ def test_classes_that_compare_in_their_own_way_are_no_obstacle() -> None:
     verax.clear_caches()
 
 
+@pytest.mark.slow
 def test_clear_caches() -> None:
     traces: list[int] = []
 

@@ -88,6 +88,7 @@ def test_the_environment(name: str) -> None:
     assert run(code, **{name: "0"}) == "float32\n"
 
 
+@pytest.mark.slow
 def test_import_prints_nothing_and_starts_no_backend() -> None:
     code = (
         "import sys, verax; from verax.backend.runtime import client;"

@@ -434,6 +434,7 @@ def test_pytest_shows_the_users_lines(tmp_path: Path) -> None:
     assert set(places) == {test.name}
 
 
+@pytest.mark.slow
 def test_without_a_free_number_tracebacks_are_whole(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

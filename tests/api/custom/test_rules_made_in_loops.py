@@ -13,7 +13,7 @@ from attrs import frozen
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import rarely
+from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 from verax.custom_batching import custom_vmap
 from verax.experimental.ode import odeint
@@ -345,7 +345,7 @@ RUNS: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "make"),
-    rarely(CASES, *CASES[1::2]),
+    by_turns(CASES, 3, NIGHTLY),
     ids=lambda function: function.__name__,
 )
 def test_a_rule_means_what_it_read_at_the_call(way: Any, make: Any) -> None:

@@ -333,6 +333,7 @@ def test_each_cache_answers_for_itself() -> None:
     assert "traced for these arguments before" in report.reason
 
 
+@pytest.mark.slow
 def test_the_cache_on_disk_is_asked(tmp_path: Path) -> None:
     verax.config.update("enable_compilation_cache", True)
     verax.config.update("compilation_cache_dir", str(tmp_path))

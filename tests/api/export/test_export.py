@@ -446,6 +446,7 @@ def test_description_that_does_not_fit_the_module_is_one_clear_error(
         forged.call(*operands)
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_equal_programs_give_equal_bytes_in_every_process(tmp_path: Path) -> None:
     program = (
         "import sys, numpy as np, verax, verax.numpy as vnp\n"

@@ -8,7 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import rarely
+from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 from verax.export import Exported, deserialize, export, symbolic_args_specs
 
@@ -109,7 +109,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", rarely(sorted(PROGRAMS), *sorted(PROGRAMS)[1::2]))
+@pytest.mark.parametrize("name", by_turns(sorted(PROGRAMS), 3, NIGHTLY))
 def test_one_file_serves_all_sizes(name: str) -> None:
     function = PROGRAMS[name]
     exported = saved(function, X, shapes=("b, c",))

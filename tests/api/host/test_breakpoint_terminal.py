@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 import verax
 
 SOURCE = Path(verax.__file__).parents[1]
@@ -105,6 +107,7 @@ def running(
         os.close(ours)
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_commands_in_a_compiled_program(tmp_path: Path) -> None:
     call = "out = verax.jit(outer)(vnp.arange(3.0))"
     with running(call, tmp_path) as (terminal, process):
@@ -130,6 +133,7 @@ def test_commands_in_a_compiled_program(tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_each_element_of_a_batch_and_the_forward_pass(tmp_path: Path) -> None:
     call = (
         "out = verax.vmap(verax.grad(outer))(vnp.ones((2, 1)) * vnp.arange(2)[:, None])"
@@ -143,6 +147,7 @@ def test_each_element_of_a_batch_and_the_forward_pass(tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_the_end_of_the_program(tmp_path: Path) -> None:
     with running("out = outer(vnp.arange(3.0))", tmp_path) as (terminal, process):
         terminal.read()
@@ -151,6 +156,7 @@ def test_the_end_of_the_program(tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_ctrl_c_ends_a_command_alone(tmp_path: Path) -> None:
     with running("out = outer(vnp.arange(3.0))", tmp_path) as (terminal, process):
         terminal.read()

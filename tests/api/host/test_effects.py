@@ -53,6 +53,7 @@ def test_a_callback_without_operands_stays_in_the_loop(ordered: bool) -> None:
     assert marks(log) == [()] * 4
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("plan", ["sqrt", "log"])
 def test_loops_with_a_memory_plan_are_silent_the_second_time(plan: Any) -> None:
     log: Log = []
@@ -310,6 +311,7 @@ def test_many_runs_are_not_held_for_ever() -> None:
     assert marks(log) == [(float(i),) for i in range(200)]
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_programs_without_callbacks_do_not_import_mlir() -> None:
     code = (
         "import sys, verax; verax.jit(lambda x: x + 1)(1.0);"

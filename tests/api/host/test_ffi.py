@@ -57,6 +57,7 @@ def test_its_own_derivative(library: Path) -> None:
     np.testing.assert_allclose(actual, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_what_a_function_refuses_is_an_error(library: Path) -> None:
     one = ShapeDtypeStruct((3,), np.float32)
     scalar = ShapeDtypeStruct((), np.float32)
@@ -104,6 +105,7 @@ def cholesky(target: str, method: str | None = None) -> Any:
     return f
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize(
     "method",
     [
@@ -291,6 +293,7 @@ def test_keys_are_words_to_a_target(swap: str, layout: Any) -> None:
         np.testing.assert_array_equal(verax.random.key_data(actual), want)
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("method", ["sequential", "broadcast_all", "legacy_vectorized"])
 def test_batches_of_keys(swap: str, method: str) -> None:
     keys = verax.random.split(verax.random.key(0), (2, 3))
@@ -314,6 +317,7 @@ def test_wrong_attributes_and_targets() -> None:
         ffi.pycapsule(0)
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_random_signatures_are_errors() -> None:
     """In a process of its own: a routine that believed them could end it."""
     done = subprocess.run(

@@ -117,6 +117,7 @@ def test_digits_that_cancel_by_line() -> None:
     agreed(compare(lambda x: vnp.log1p(vnp.exp(-x)), dtype="float64")(20.0))
 
 
+@pytest.mark.slow
 def test_other_precisions_keep_what_bits_mean() -> None:
     def f(key: Any) -> Any:
         x = random.normal(key, (64,))
@@ -277,7 +278,7 @@ def test_saved_programs() -> None:
         compare(old, f)(*args, 1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(nightly=True)
 def test_compiled_training_step() -> None:
     config = gpt.Config(context=8, width=16, layers=1)
     params = gpt.init(config, random.key(0))

@@ -158,7 +158,7 @@ def in_scan(loss: Any, x: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("barrier", "around"),
-    crossed(BARRIERS, [as_it_is, jitted, checkpointed, mapped, in_scan]),
+    crossed(BARRIERS, [as_it_is, jitted, checkpointed, mapped, in_scan], 4),
 )
 def test_barriers(barrier: tuple[Any, str, str], around: Any) -> None:
     loss, text, message = barrier
@@ -170,6 +170,7 @@ def test_barriers(barrier: tuple[Any, str, str], around: Any) -> None:
     assert finding.file == __file__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", [as_it_is, jitted, checkpointed])
 def test_test_of_while(around: Any) -> None:
     finding = only(audit_gradient(partial(around, while_test))(ONES))
@@ -195,6 +196,7 @@ def doubled_forwards(x: Any) -> Any:
     return x * 2, None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [lambda ct: None, vnp.zeros_like])
 def test_custom_vjp_of_zero(answer: Any) -> None:
     @verax.custom_vjp
@@ -318,6 +320,7 @@ def test_loss_is_nan_or_infinite() -> None:
     assert audit.findings[1].line
 
 
+@pytest.mark.slow
 def test_worst_first() -> None:
     def loss(p: Any) -> Any:
         return roots(p["nan"]) + (p["a"] + p["b"]).sum()
@@ -374,6 +377,7 @@ def test_good_depth() -> None:
     assert audit_gradient(deep)(0.35 * WEIGHTS, INPUT).findings == ()
 
 
+@pytest.mark.slow
 def test_zero_first_state() -> None:
     # The product of the weights and the first state, zero, is no sign of vanishing.
     def loss(w: Any, xs: Any) -> Any:
@@ -457,6 +461,7 @@ def test_types(x: Any) -> None:
     assert audit_gradient(lambda x: (abs(x) ** 2).sum())(vnp.asarray(x)).findings == ()
 
 
+@pytest.mark.slow
 def test_static_arguments_and_keywords() -> None:
     @partial(verax.jit, static_argnames="n")
     def power(x: Any, *, n: int) -> Any:

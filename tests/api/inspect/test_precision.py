@@ -528,6 +528,7 @@ def test_iterations_of_loops() -> None:
     assert "in iteration 2" in str(report)
 
 
+@pytest.mark.slow
 def test_loops_of_several_lines() -> None:
     def chaos(x: Any) -> Any:
         def body(i: Any, x: Any) -> Any:

@@ -170,6 +170,7 @@ def test_only_the_branch_that_ran_counts(x: float) -> None:
     assert runs == {"positive": x > 0, "negative": x < 0, "f": 1}
 
 
+@pytest.mark.slow
 def test_batch_elements_count_together() -> None:
     xs = np.stack([X, 2 * X, -X])
     for run in (watch(verax.vmap(two_lines)), verax.vmap(watch(two_lines))):
@@ -324,6 +325,7 @@ def test_wrong_calls() -> None:
         watch(3)  # type: ignore[arg-type]  # on purpose
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [False, True])
 def test_a_call_of_a_jitted_function_is_no_value_of_its_own(every: bool) -> None:
     jitted = verax.jit(verax.jit(two_lines))

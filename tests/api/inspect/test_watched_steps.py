@@ -308,7 +308,7 @@ def test_plots(monkeypatch: pytest.MonkeyPatch) -> None:
         watched.plot()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(nightly=True)
 def test_a_transformer() -> None:
     config = gpt.Config(layers=1)
     params = gpt.init(config, verax.random.key(0))

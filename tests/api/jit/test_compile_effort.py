@@ -60,6 +60,7 @@ def test_programs_on_small_arrays_without_loops_are_small(
     assert is_small(f, *args) is small
 
 
+@pytest.mark.slow
 def test_every_effort_has_the_same_results() -> None:
     def f(x: Any) -> Any:
         y = verax.nn.softmax(vnp.sin(x) @ x.T, axis=0)

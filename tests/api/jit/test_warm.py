@@ -16,6 +16,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from tests.api.jit.test_threads import LONG, together
 from verax.backend.programs import program
 from verax.backend.runtime.background import JOBS
@@ -264,7 +265,7 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", by_turns(CASES, 2, NIGHTLY))
 def test_a_call_finds_the_program(name: str) -> None:
     make, args, kwargs = CASES[name]
     f = make()
@@ -345,6 +346,7 @@ def test_the_thread_has_the_options_of_the_caller(
     assert seen == [(True, True), (False, False)]
 
 
+@pytest.mark.slow
 def test_caches_are_cleared_while_it_compiles(gate: Gate) -> None:
     f = verax.jit(shifted(25.5625))
     actual = f.warm(X)
@@ -459,6 +461,7 @@ print(float(found.result()(1.0)), float(f(1.0)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_does_not_wait_for_a_thread_that_it_lacks() -> None:
     assert ran(FORKED) == "2.0 2.0\n"

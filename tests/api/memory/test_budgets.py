@@ -82,6 +82,7 @@ def test_bytes_and_text() -> None:
     assert written(2_340_000) == "2.34MB"
 
 
+@pytest.mark.slow
 def test_a_long_loop_goes_in_blocks() -> None:
     """Less than what each step carries is enough: blocks of steps run again."""
 
@@ -209,6 +210,7 @@ def test_limits_one_after_another_have_the_plans_of_each(host: Host | None) -> N
         assert (one.peak, one.work) == (other.peak, other.work)
 
 
+@pytest.mark.slow
 def test_offloading_on_a_cpu_is_a_budget() -> None:
     args = layers()
     plain: Any = verax.grad(chain, memory=0.5)
@@ -251,6 +253,7 @@ def test_offloading_that_is_none(
         make(*args)
 
 
+@pytest.mark.slow
 def test_too_small_a_budget_says_how_much_is_needed() -> None:
     args = layers()
     limited = verax.grad(chain, memory="100kB")

@@ -301,6 +301,7 @@ sys.stdout.buffer.write(pickle.dumps(results))
 """
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_a_fresh_process_computes_the_same() -> None:
     names = ("captured", "captured key", "captured in a loop", "routine", "gradient")
     files = [compiled(PROGRAMS[name][0], X).serialize() for name in names]

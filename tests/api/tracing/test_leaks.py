@@ -10,6 +10,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from verax.rules.values.object_holders import DEPTH, holder
 
 KEPT: list[Any] = []
@@ -162,17 +163,21 @@ def test_the_search_ends() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "transform",
-    [
-        verax.jit,
-        verax.vmap,
-        lambda f: verax.grad(lambda x: f(x).sum()),
-        verax.make_jaxpr,
-        lambda f: verax.jit(verax.vmap(f)),
-        lambda f: verax.jit(lambda x: verax.lax.map(f, x)),
-        lambda f: verax.jit(lambda x: verax.lax.cond(x[0] > 0, f, f, x)),
-        lambda f: lambda x: verax.vjp(f, x),
-        lambda f: verax.jit(verax.checkpoint(f)),
-    ],
+    by_turns(
+        [
+            verax.jit,
+            verax.vmap,
+            lambda f: verax.grad(lambda x: f(x).sum()),
+            verax.make_jaxpr,
+            lambda f: verax.jit(verax.vmap(f)),
+            lambda f: verax.jit(lambda x: verax.lax.map(f, x)),
+            lambda f: verax.jit(lambda x: verax.lax.cond(x[0] > 0, f, f, x)),
+            lambda f: lambda x: verax.vjp(f, x),
+            lambda f: verax.jit(verax.checkpoint(f)),
+        ],
+        2,
+        NIGHTLY,
+    ),
 )
 def test_no_transformation_lets_one_go_unnoticed(transform: Callable[..., Any]) -> None:
     def keeping(x: Any) -> Any:

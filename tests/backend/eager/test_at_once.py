@@ -8,6 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from verax.backend.eager.composites import recipe
 from verax.ir.avals import ShapedArray
 from verax.numpy.arguments.elementwise_call import Exactly, WhereFinite
@@ -82,7 +83,7 @@ def test_matrices_with_special_values(special: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", by_turns(DTYPES, 2, NIGHTLY))
 def test_systems_have_the_bits_of_the_steps(dtype: str) -> None:
     with verax.enable_x64(True):
         for a in matrices(dtype):
@@ -230,6 +231,7 @@ def test_medians_of_numbers_have_the_bits_of_the_steps(number: int) -> None:
 NEAR = [1.0, 1.0 + 1e-6, -0.0, 0.0, 1e-9, 3e38, -3e38, np.nan, np.inf, -np.inf, 1e-41]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [*DTYPES, "bool"])
 def test_closeness_has_the_bits_of_the_steps(dtype: str) -> None:
     with verax.enable_x64(True):

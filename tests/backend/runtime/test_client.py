@@ -47,6 +47,7 @@ def test_import_starts_no_client_and_client_prints_nothing(
     assert (done.stdout, done.stderr) == ("1 True\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "value", "count"),
     [

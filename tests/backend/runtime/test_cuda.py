@@ -289,6 +289,7 @@ def test_platform_is_chosen_by_what_is_installed(
     assert client.platform_from_environment() == "cuda"
 
 
+@pytest.mark.slow
 def test_asking_for_cuda_without_it_is_an_error_and_no_abort() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import verax; verax.devices()"],

@@ -52,7 +52,7 @@ def run(arguments: list[str], **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow(jaxlib=True)
+@pytest.mark.slow(nightly=True)
 def test_programs_of_many_kinds_compute_the_same_bits_from_disk(tmp_path: Path) -> None:
     def told() -> dict[str, list[str]]:
         said: dict[str, list[str]] = json.loads(
@@ -165,6 +165,7 @@ def test_a_folder_that_is_refused_is_told(
     assert not list((cache / "verax").iterdir())
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_a_program_from_disk_is_saved_without_compiling(cache: Path) -> None:
     def saved() -> Any:
         return verax.jit(lambda x: vnp.sin(x) * 3.375).lower(X).compile()

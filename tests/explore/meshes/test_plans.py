@@ -34,6 +34,7 @@ def test_smaller_meshes_say_what_xla_says(name: str, sizes: tuple[int, int]) -> 
     assert cells(name, [found])[-1].endswith("the same on 1 of 1 meshes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_memory_and_collectives_are_those_of_the_compiler(name: str) -> None:
     fun, arguments = PROGRAMS[name](**SMALL[name])

@@ -16,7 +16,7 @@ from scipy.special import polygamma, psi
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import nightly
+from property_tests.levels import NIGHTLY, by_turns, nightly
 from tests.ops.elementwise.kernel_coefficients import FITS, PIECES, computed, pieces
 from verax import lax
 from verax.api.config.config import override
@@ -298,7 +298,7 @@ IN_PIECES: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", IN_PIECES)
+@pytest.mark.parametrize("name", by_turns(IN_PIECES, 3, NIGHTLY))
 def test_loops_until_all_have_converged_are_run_on_pieces(name: str) -> None:
     f = IN_PIECES[name]
     rng = np.random.default_rng(5)

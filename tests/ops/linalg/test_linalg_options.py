@@ -137,6 +137,7 @@ def test_eig_of_numbers_that_are_not_finite(number: float) -> None:
     assert w[1].tolist() == [1, 1]
 
 
+@pytest.mark.slow
 @KINDS
 def test_schur_with_and_without_vectors(dtype: type) -> None:
     values = [matrices(shape, dtype) for shape in SQUARE]
@@ -233,6 +234,7 @@ def test_products_of_reflections(dtype: type) -> None:
         np.testing.assert_array_equal(none, due)
 
 
+@pytest.mark.slow
 @KINDS
 def test_svd_with_each_option(dtype: type) -> None:
     choices = list(product((*OTHER, (3, 3), (0, 0)), FLAGS, ("DEFAULT", "QR")))

@@ -23,6 +23,7 @@ def ulps(result: Any, exact: Any, dtype: Any = np.float32) -> float:
     return float(np.max(error) / float(finfo(vnp.dtype(dtype)).eps))
 
 
+@pytest.mark.slow
 def test_ones_are_counted_over_leading_axes() -> None:
     ones = vnp.ones((2**25, 2))
     assert ones.sum(0).tolist() == [2**25, 2**25]

@@ -7,7 +7,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import crossed, nightly
+from property_tests.levels import NIGHTLY, by_turns, crossed, nightly
 from verax import lax
 from verax.rules.families.cumulative import LEAST, LONGEST
 
@@ -46,12 +46,16 @@ def drawn(shape: tuple[int, ...], dtype: str) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [
-        (name, dtype)
-        for name in FOLDS
-        for dtype in DTYPES
-        if name != "cumlogsumexp" or "int" not in dtype
-    ],
+    by_turns(
+        [
+            (name, dtype)
+            for name in FOLDS
+            for dtype in DTYPES
+            if name != "cumlogsumexp" or "int" not in dtype
+        ],
+        2,
+        NIGHTLY,
+    ),
 )
 @pytest.mark.parametrize("cases", [0, *map(nightly, range(1, 5))])
 def test_folds_are_those_of_numpy(name: str, dtype: str, cases: int) -> None:
@@ -87,7 +91,7 @@ def agree(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "name"), crossed(CASES, FOLDS, 5))
+@pytest.mark.parametrize(("case", "name"), crossed(CASES, FOLDS, 12))
 def test_derivatives_are_those_of_xla(name: str, case: str) -> None:
     shape, axis = CASES[case]
     fold = FOLDS[name][0]
@@ -103,6 +107,7 @@ def test_derivatives_are_those_of_xla(name: str, case: str) -> None:
         np.testing.assert_allclose(one, other, 1e-4, 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(LONGEST + 77,), (21, 130)])
 def test_nan_and_infinities_are_where_they_are_in_numpy(shape: tuple[int, ...]) -> None:
     x = drawn(shape, "float32").astype("f4")

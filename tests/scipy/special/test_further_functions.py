@@ -242,6 +242,7 @@ def test_extremes() -> None:
     assert float(special.i0(np.float16(12.25))) == pytest.approx(24064, rel=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x", [-1.5, 0.5, 1.5, 30.0])
 def test_the_gradient_of_a_hypergeometric_series_that_ends(x: float) -> None:
     # F(-2, 1; 3; x) = 1 - 2x/3 + x²/6; cotangents grew to infinity behind its end.

@@ -8,7 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import rarely
+from property_tests.levels import NIGHTLY, by_turns
 from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.ir.reports.check import check_jaxpr
 from verax.rules.rows.infer import infer
@@ -126,9 +126,7 @@ def compiled(f: Callable[..., Any]) -> list[np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", rarely(CHAINS, "slow", "jitted", "looped", "mapped", "pair", "reduced")
-)
+@pytest.mark.parametrize("name", by_turns(CHAINS, 9, NIGHTLY))
 def test_compiled_values_are_those_of_one_loop(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +139,7 @@ def test_compiled_values_are_those_of_one_loop(
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_what_is_not_worth_it_stays_one_loop() -> None:
     assert barriers(lambda x: arithmetic(x, 60), X) == 0
     assert barriers(arithmetic, X[: LEAST // 2]) == 0

@@ -68,6 +68,7 @@ def test_a_result_that_two_read_stays() -> None:
     assert late is closed.jaxpr or late.eqns[0].primitive.name == "transpose"
 
 
+@pytest.mark.slow
 def test_programs_inside_and_gradients() -> None:
     def loss(x: Any) -> Any:
         def body(c: Any, _: Any) -> Any:
