@@ -118,7 +118,7 @@ test-nightly: $(VENV)/.ready ## the tests and laws that are left: larger models,
 # Of the slow ones those about what jaxlib itself does.
 test-oldest: $(OLDEST)/.ready ## the examples again: the oldest jaxlib allowed, the newest Python found
 	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) $(ANY_JAXLIB) $(NOT_OLDEST) \
-	  -m "not slow or slow(jaxlib=True)" $(ARGS)
+	  -m "not slow(nightly=True) and (not slow or slow(jaxlib=True))" $(ARGS)
 
 test-jax: $(BENCH)/.ready ## verax and jax in one process
 	$(TEST_ENV) $(BENCH)/bin/python -m pytest -q -m jax tests $(ARGS)

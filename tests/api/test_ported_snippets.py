@@ -29,6 +29,7 @@ def compile_time(x: Any) -> Any:
         return int(known) + double(x) + slope + rows.sum() + chosen + total + here.sum()
 
 
+@pytest.mark.slow
 def test_tracers_in_a_compile_time_block_belong_to_the_trace_around() -> None:
     def plain(x: Any) -> Any:
         return 3 + 2 * x + x + 3 * x + x + 2 * x + 3 * jnp.sin(x) + x
@@ -146,6 +147,7 @@ def test_expm_is_finite_under_debug_nans() -> None:
     assert bool(jnp.isfinite(jax.grad(lambda x: expm(x).sum())(jnp.eye(2))).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normal", "uniform", "truncated_normal"])
 def test_the_scale_of_an_initializer_may_be_traced(name: str) -> None:
     make, key = getattr(jax.nn.initializers, name), jax.random.key(0)

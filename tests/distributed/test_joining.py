@@ -35,7 +35,7 @@ def test_a_coordinator_that_cannot_be_reached(tmp_path: Path) -> None:
     assert "refused" in ended.output
 
 
-@pytest.mark.slow(nightly=True)
+@pytest.mark.slow(jaxlib=True)
 def test_processes_that_do_not_all_come_and_one_that_is_there_twice(
     tmp_path: Path,
 ) -> None:
@@ -121,6 +121,7 @@ def test_variables_of_which_some_are_missing(monkeypatch: pytest.MonkeyPatch) ->
         initialize()
 
 
+@pytest.mark.slow
 def test_an_address_of_another_machine(tmp_path: Path) -> None:
     """It is one of those that exist in documentation only."""
     program = """

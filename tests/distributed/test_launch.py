@@ -94,6 +94,7 @@ def test_a_signal_ends_all(number: signal.Signals, tmp_path: Path) -> None:
             os.kill(process, 0)
 
 
+@pytest.mark.slow
 def test_nobody_reads_any_more(tmp_path: Path) -> None:
     """As with `| head -1`: the processes fail to write, and all ends."""
     script = tmp_path / "script.py"

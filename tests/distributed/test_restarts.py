@@ -173,6 +173,7 @@ def test_the_command_leaves_out_what_failed(
     ]
 
 
+@pytest.mark.slow
 def test_who_ends_a_run_is_not_answered_with_a_restart(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import time\nprint('here', flush=True)\ntime.sleep(1000)\n")
@@ -191,7 +192,7 @@ def test_who_ends_a_run_is_not_answered_with_a_restart(tmp_path: Path) -> None:
     assert "restart" not in errors
 
 
-@pytest.mark.slow(nightly=True)
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("sizes", rarely([None, lambda count, failed: 5 - count], None))
 def test_processes_that_are_killed_change_no_loss(sizes: Any) -> None:
     due = trained(0, 0).curve

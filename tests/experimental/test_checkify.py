@@ -391,6 +391,7 @@ def slow(n: Any, v: Any) -> Any:
     return lax.while_loop(lambda c: c[0] > 0, step, (n, v))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("errors", [checkify.user_checks, checkify.all_checks])
 def test_elements_that_have_ended_are_not_checked(errors: Any) -> None:
     n, v = vnp.array([1.0, 3.0, 0.0]), vnp.ones(3)

@@ -205,6 +205,7 @@ def test_solutions_and_their_derivatives() -> None:
     np.testing.assert_allclose(actual[1], 2 * actual[0], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_largest_eigenvalues() -> None:
     values = np.arange(1.0, 31.0, dtype=np.float32) ** 2
     mat = sparse.BCOO.fromdense(np.diag(values))

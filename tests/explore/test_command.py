@@ -250,6 +250,7 @@ def test_costs(script: Path, capsys: Any) -> None:
     assert report["device"] == report["device"] | {"memory": "Infinity", "half": None}
 
 
+@pytest.mark.slow
 def test_watch(script: Path, capsys: Any) -> None:
     args = ["--args", "np.array([0.0, 1.0, 2.0])", "--watch"]
     assert main(["explore", f"{script}:undefined", *args]) == 0

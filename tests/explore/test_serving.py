@@ -95,6 +95,7 @@ def test_it_follows_the_script_and_recovers(
     assert "TypeError" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_change_while_the_page_is_made_starts_again(
     service: Service, script: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_change_while_the_page_is_made_starts_again(
         until(url, lambda page: page == "<p>soon")
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_before_it_is_known_is_read_again(
     service: Service, script: Path
 ) -> None:

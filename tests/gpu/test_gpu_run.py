@@ -65,7 +65,7 @@ def test_a_part_that_dies_or_hangs() -> None:
     assert "[1]" in lines
 
 
-@pytest.mark.slow(nightly=True)
+@pytest.mark.slow
 def test_what_a_part_has_started_ends_with_it(tmp_path: Path) -> None:
     """Else it would hold the GPU, and the pipe that the run waits for."""
     late = tmp_path / "late"

@@ -125,6 +125,7 @@ def test_subprocesses_take_verax_for_jax(tmp_path: Path) -> None:
     assert second == "True True mine verax.jax.views"
 
 
+@pytest.mark.slow
 def test_the_folder_on_the_path_does_nothing_without_the_flag() -> None:
     source = "import os, sys; del os.environ['VERAX_AS_JAX']; import subprocess; "
     child = "import sys; print(type(sys.meta_path[0]).__name__)"

@@ -490,6 +490,7 @@ def test_the_first_branch_says_which_results_are_weak(pred: bool) -> None:
     assert not lax.switch(index, [lambda: strong, lambda: weak]).weak_type
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoints", [None, 4])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_rows_that_a_step_returns_are_not_stacked_again(

@@ -46,6 +46,7 @@ def test_polar_decompositions(
             np.testing.assert_allclose(h, due[1], atol=2e-6 * condition)
 
 
+@pytest.mark.slow
 def test_a_matrix_in_a_corner() -> None:
     x = conditioned((6, 4), 10.0, np.float32)
     padded = np.pad(x, ((0, 3), (0, 2)), constant_values=np.nan)

@@ -85,6 +85,7 @@ def test_errors() -> None:
     assert initializers.constant(2.5)(KEY, (2,), np.int32).tolist() == [2, 2]
 
 
+@pytest.mark.slow
 def test_orthogonal_weights() -> None:
     for shape, axis in (((4, 6), -1), ((2, 3, 4), 0), ((5, 2), -1)):
         init = initializers.orthogonal(2.0, column_axis=axis)

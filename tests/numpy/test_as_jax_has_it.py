@@ -84,6 +84,7 @@ def test_narrow_indices_that_programs_contain(place: Any) -> None:
         assert actual.sum() == x.sum() + i.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int4", "int16"])
 def test_narrow_indices_into_long_dimensions(dtype: str) -> None:
     x, i = jnp.arange(300.0), jnp.asarray(-3 if dtype != "uint8" else 253, dtype)
@@ -137,6 +138,7 @@ def test_take_along_axis_with_one_hot_rows() -> None:
         np.testing.assert_array_equal(actual, [[0], [0]])
 
 
+@pytest.mark.slow
 def test_insert_at_traced_places() -> None:
     for axis in (None, 0, 1):
         for places in (-1, 0, [1], [1, 0], [0, 0]):

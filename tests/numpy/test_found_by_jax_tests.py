@@ -409,6 +409,7 @@ def test_squareplus_of_arrays_that_are_not_weak(dtype: str) -> None:
     assert nn.squareplus(vnp.asarray(1.0)).weak_type
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("copies", [1, 40])
 def test_places_of_complex_numbers_are_those_of_their_order(

@@ -14,7 +14,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import rarely
+from property_tests.levels import NIGHTLY, by_turns, rarely
 from verax import lax
 from verax.errors import ShardingTypeError
 from verax.experimental import ode
@@ -216,7 +216,7 @@ STEPS: tuple[Callable[[Any, Any], Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", by_turns(range(24), 2, NIGHTLY))
 def test_law_derivatives_inside_are_those_of_the_whole(seed: int) -> None:
     """Random programs of collectives, loops, rules and derivatives on two values."""
     choose = Random(seed)

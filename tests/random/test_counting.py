@@ -99,6 +99,7 @@ def test_batches_are_what_each_key_draws(name: str) -> None:
     assert narrow == [x % 256 for x in numbers(random.bits(keys[0, 0], (5,)))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_keys_are_kept_and_made(name: str) -> None:
     with verax.default_prng_impl(name):

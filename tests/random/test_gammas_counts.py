@@ -96,6 +96,7 @@ def test_gamma_slope_is_that_of_its_quantile() -> None:
     np.testing.assert_allclose(logs[1:], (slopes / samples)[1:], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_special_parameters() -> None:
     nan = float("nan")
     actual = random.binomial(

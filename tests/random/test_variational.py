@@ -7,6 +7,7 @@ the approximation are functions of its parameters, so the bound has a gradient.
 from functools import partial
 
 import numpy as np
+import pytest
 
 import verax
 import verax.numpy as vnp
@@ -49,6 +50,7 @@ def fitted(key: Array, count: int, steps: int) -> tuple[Parameters, Array]:
     return verax.lax.scan(step, start, random.split(key, steps))
 
 
+@pytest.mark.slow
 def test_a_gaussian_is_fitted() -> None:
     (mean, log_scale), losses = fitted(random.key(1), 64, 400)
     np.testing.assert_allclose(mean, MEAN, atol=0.1)

@@ -313,7 +313,7 @@ def test_reports_can_be_read() -> None:
     assert "as it was" in repr(stabilise(vnp.sin)(1.0))
 
 
-@pytest.mark.slow(nightly=True)
+@pytest.mark.slow
 def test_remedies_name_rules_that_there_are() -> None:
     known = {rule.name for rule in stable(measured=True)}
     named = 0

@@ -42,6 +42,7 @@ def test_the_series_of_gauss_ends_before_the_pole(of: Any, x: float) -> None:
         np.testing.assert_allclose(array, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_series_of_gauss_may_end_at_the_pole() -> None:
     # 1 + x + x² + x³, whichever parameter it is that ends it.
     for a, b in ((-3.0, 1.0), (1.0, -3.0)):
@@ -49,6 +50,7 @@ def test_the_series_of_gauss_may_end_at_the_pole() -> None:
         assert special.hyp2f1(a, b, -3.0, 2.0).item() == 15.0
 
 
+@pytest.mark.slow
 def test_hypergeometric_functions_are_infinite_at_the_pole() -> None:
     assert special.hyp2f1(-4.0, 1.0, -3.0, 0.5).item() == INF
     assert special.hyp2f1(0.5, 1.0, -3.0, 0.5).item() == INF

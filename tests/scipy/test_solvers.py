@@ -53,6 +53,7 @@ def test_solutions(solver: Callable[..., Any], a: np.ndarray) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [cg, bicgstab, gmres])
 def test_trees(solver: Callable[..., Any]) -> None:
     def operator(tree: Any) -> Any:

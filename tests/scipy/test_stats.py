@@ -297,6 +297,7 @@ def test_kernel_density(bw: Any, weighted: bool) -> None:
         np.testing.assert_allclose(passed, theirs(points))
 
 
+@pytest.mark.slow
 def test_kernel_density_of_samples() -> None:
     kde = stats.gaussian_kde(vnp.array([[0.0, 1.0, 4.0], [0.0, 2.0, 2.0]]))
     key = verax.random.key(0)

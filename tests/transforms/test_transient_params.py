@@ -121,6 +121,7 @@ def windows_of_a_closure() -> "weakref.ref[verax.Array]":
     return weakref.ref(held)
 
 
+@pytest.mark.slow
 @pytest.mark.on_host("compiled folds read no arrays")
 def test_windows_that_fold_by_a_closure_let_it_go() -> None:
     gone = windows_of_a_closure()

@@ -149,6 +149,7 @@ def test_reduction_that_overflows_is_found_at_every_seed() -> None:
     verify.check_primitive(right, laws=["compiled"], seed=0).raise_if_broken()
 
 
+@pytest.mark.slow
 def test_branch_of_a_derivative_near_zero_is_held_to_digits() -> None:
     """A series for small numbers with a wrong term, far below what is drawn."""
     row = elementwise(

@@ -119,6 +119,7 @@ CLIENT = """
 """
 
 
+@pytest.mark.slow
 def test_projects_without_verax_run_as_before(python: Path, tmp_path: Path) -> None:
     folder = project(tmp_path, ELSEWHERE)
     printed = run(python, folder, "-W", "error", "-m", "pytest", "-p", "no:verax")
@@ -142,6 +143,7 @@ def test_projects_that_use_jax_run_with_verax(
     assert "1 failed, 1 passed" in printed
 
 
+@pytest.mark.slow
 def test_without_hypothesis_the_plugin_says_what_to_install(
     python: Path, tmp_path: Path
 ) -> None:

@@ -80,6 +80,7 @@ def test_snippet_runs_by_itself_anywhere(tmp_path: Path) -> None:
     assert "from tests.verify.planted import larger_p" in finding.evidence
 
 
+@pytest.mark.slow
 def test_raise_if_broken_shows_table_and_evidence() -> None:
     report = verify.check_primitive(larger_p, laws=["typed", "special"], seed=1)
     with pytest.raises(verify.LawsBroken, match="1 broken") as caught:

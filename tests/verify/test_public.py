@@ -49,6 +49,7 @@ wrong_pullback.defvjp(
 )
 
 
+@pytest.mark.slow
 def test_function_of_pytrees_keeps_all_laws() -> None:
     weights = {"w": np.ones((3, 2), np.float32), "b": 0.5}
     report = verify.check_function(
@@ -108,6 +109,7 @@ def test_wrong_calls_say_so(call: Any, error: type[Exception]) -> None:
         call()
 
 
+@pytest.mark.slow
 def test_composite_row_keeps_all_laws_and_says_what_is_derived() -> None:
     report = verify.check_primitive(swish_p, cases=6).raise_if_broken()
     assert [column for column, _ in report.derived] == list(derived_columns(swish_p))

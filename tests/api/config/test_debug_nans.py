@@ -59,6 +59,7 @@ def test_jitted_calls_name_the_equation() -> None:
     assert np.isnan(jitted(*args))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outer", [lambda f: f, verax.jit])
 @pytest.mark.parametrize("inner", [lambda f: f, verax.jit])
 def test_backward_pass(outer: Any, inner: Any) -> None:

@@ -158,6 +158,7 @@ def test_vjp_is_an_exported_function_of_leaves_and_cotangents() -> None:
         pulled.serialize(vjp_order=-1)
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_vmap_of_call_and_of_derivative() -> None:
     exported = loaded(lambda a, b: (vnp.sort(a) * b).sum(), X[0], 2.0, order=1)
     call, direct = exported.call, lambda a, b: (vnp.sort(a) * b).sum()

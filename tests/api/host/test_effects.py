@@ -35,6 +35,7 @@ def marks(log: Log) -> Log:
     return actual
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_callback_without_operands_stays_in_the_loop(ordered: bool) -> None:
     log: Log = []

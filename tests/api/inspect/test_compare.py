@@ -339,6 +339,7 @@ def test_arrays_are_measured() -> None:
     assert not between([1.0, 2.0, 3.0, 1e-9], [1.0, 2.0, 3.0, 0.0]).parts
 
 
+@pytest.mark.slow
 def test_words_of_keys() -> None:
     def f(number: int, key: Any) -> Any:
         return random.split(key, 3)[number]

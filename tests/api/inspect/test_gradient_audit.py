@@ -304,12 +304,14 @@ def test_value_that_is_not_chosen_is_nan() -> None:
     assert "made by div on the way to the loss: the `where`" in finding.message
 
 
+@pytest.mark.slow
 def test_nan_without_where() -> None:
     finding = only(audit_gradient(lambda x: vnp.sqrt((x**2).sum()))(vnp.zeros(3)))
     assert finding.message.startswith("3 of 3 elements are NaN; the first is made by")
     assert "where" not in finding.message
 
 
+@pytest.mark.slow
 def test_loss_is_nan_or_infinite() -> None:
     finding = only(audit_gradient(vnp.log)(-1.0))
     assert (finding.parameter, finding.kind) == ("", "nan")
@@ -391,6 +393,7 @@ def test_zero_first_state() -> None:
     assert audit_gradient(loss)(0.3 * WEIGHTS[0], inputs).findings == ()
 
 
+@pytest.mark.slow
 def test_line_far_off() -> None:
     def loss(params: Any, x: Any) -> Any:
         h = vnp.tanh(x @ params["a"])
@@ -456,6 +459,7 @@ def test_gpt() -> None:
     assert audit(moved, config, batch).findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x", [vnp.zeros((0, 3)), vnp.ones(3, vnp.bfloat16), 1 + 1j])
 def test_types(x: Any) -> None:
     assert audit_gradient(lambda x: (abs(x) ** 2).sum())(vnp.asarray(x)).findings == ()

@@ -42,6 +42,7 @@ def two_lines(x: Any) -> Any:
     return vnp.log(y - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [lambda f: f, verax.jit])
 def test_each_line_says_what_leaves_it(run: Callable[..., Any]) -> None:
     out, seen = run(watch(two_lines))(X)
@@ -337,6 +338,7 @@ def test_a_call_of_a_jitted_function_is_no_value_of_its_own(every: bool) -> None
         ]
 
 
+@pytest.mark.slow
 def test_a_call_within_one_line_is_named_by_what_makes_its_result() -> None:
     f = verax.jit(vnp.var)
     _, seen = watch(lambda x: f(x) + 1)(X)

@@ -99,6 +99,7 @@ def test_effects_happen_once() -> None:
     assert watched.history.steps.tolist() == [0, 2]
 
 
+@pytest.mark.slow
 def test_curves_are_those_of_watch() -> None:
     watched = watch_steps(step, every=3)
     w, reports = weights(), []
@@ -230,6 +231,7 @@ def test_places_of_outputs() -> None:
     assert watched.history.lines[0].greatest.tolist() == [2]
 
 
+@pytest.mark.slow
 def test_a_loop_in_a_step() -> None:
     def many(w: Any, xs: Any) -> Any:
         def body(w: Any, x: Any) -> Any:

@@ -185,6 +185,7 @@ def test_a_failure_that_passes_is_tried_again(
         actual.result()
 
 
+@pytest.mark.slow
 def test_arguments_are_not_kept(gate: Gate) -> None:
     f = verax.jit(lambda x, y: x * 11.5625 + y["a"])
     arrays: list[Any] = [verax.jit(lambda: vnp.ones(7))() for _ in range(2)]

@@ -357,6 +357,7 @@ def test_randomness_is_the_same_again() -> None:
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_auxiliary_outputs_and_argnums() -> None:
     def loss(x: Any, weights: list[Any]) -> tuple[Any, Any]:
         return chain(weights, x), {"norm": vnp.sum(x)}

@@ -211,6 +211,7 @@ def test_a_budget_that_is_large_enough_changes_nothing() -> None:
     assert "fits as it is" in str(report)
 
 
+@pytest.mark.slow
 def test_functions_that_have_a_budget() -> None:
     report = memory(verax.grad(loop, memory=0.8))(*LOOP)
     assert report.plan is not None

@@ -63,6 +63,7 @@ def test_a_global_holds_it() -> None:
     check(lambda: KEPT[0], f"item 0 of the global 'KEPT' of module {__name__}")
 
 
+@pytest.mark.slow
 def test_an_object_holds_it() -> None:
     model, slotted = Model(), Slotted()
     leak(lambda y: setattr(model, "state", y))

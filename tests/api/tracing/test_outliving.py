@@ -145,6 +145,7 @@ def test_what_names_an_axis_is_a_value_of_its_elements() -> None:
             held[0] + 1
 
 
+@pytest.mark.slow
 def test_they_are_no_leaks_for_the_check_of_leaks() -> None:
     with verax.check_tracer_leaks():
         x = kept(TRANSFORMED["grad"], lambda: vnp.ones(3) * 2)

@@ -171,6 +171,7 @@ def test_several_arrays_and_several_results(call: str) -> None:
         assert verax.tree.structure(function(*args)) == tree
 
 
+@pytest.mark.slow
 def test_large_arrays_are_computed_by_one_program() -> None:
     x, y = floats(1 << 16), floats(1 << 16) + 2
     calls: tuple[tuple[Any, ...], ...] = (

@@ -35,6 +35,7 @@ def run(source: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_import_starts_no_client_and_client_prints_nothing(
     bare_environment: pytest.MonkeyPatch,
 ) -> None:

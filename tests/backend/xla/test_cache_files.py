@@ -98,6 +98,7 @@ assert Entry(Folder(path), "pipe").read() == b"program"
 """
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
 def test_pipes_and_devices_in_place_of_files_are_not_waited_for(
     tmp_path: Path,

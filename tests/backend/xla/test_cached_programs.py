@@ -52,7 +52,7 @@ def run(arguments: list[str], **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow(nightly=True)
+@pytest.mark.slow(jaxlib=True)
 def test_programs_of_many_kinds_compute_the_same_bits_from_disk(tmp_path: Path) -> None:
     def told() -> dict[str, list[str]]:
         said: dict[str, list[str]] = json.loads(

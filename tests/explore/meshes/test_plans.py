@@ -125,6 +125,7 @@ def test_a_transformer_in_bfloat16() -> None:
     assert any("up" in one.code for one in summed)
 
 
+@pytest.mark.slow
 def test_links_of_a_device() -> None:
     fun, arguments = PROGRAMS["tensor parallel"](**SMALL["tensor parallel"])
     report = plan(fun, mesh=mesh_of(16, 8))(*arguments)

@@ -10,6 +10,7 @@ import verax.numpy as vnp
 from verax import lax
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e5m2"])
 def test_transposes_folded_into_products_of_short_floats_compile(dtype: str) -> None:
     x = vnp.array(np.arange(64.0).reshape(8, 8) / 64, vnp.float32)

@@ -163,6 +163,7 @@ def hermitian(a: np.ndarray, lower: bool) -> np.ndarray:
     return actual
 
 
+@pytest.mark.slow
 @KINDS
 def test_hessenberg_and_tridiagonal(dtype: type) -> None:
     shapes: Shapes = ((4, 4), (2, 3, 3), (1, 1), (0, 2, 2))
@@ -210,6 +211,7 @@ def test_qr_with_each_option(dtype: type) -> None:
         np.testing.assert_allclose(q @ r, a, atol=1e-5)
 
 
+@pytest.mark.slow
 @KINDS
 def test_products_of_reflections(dtype: type) -> None:
     shapes: Shapes = ((4, 2), (3, 3), (2, 3, 2), (2, 0), (0, 3, 2), (0, 0))
@@ -259,6 +261,7 @@ def test_svd_with_each_option(dtype: type) -> None:
         np.testing.assert_allclose(values, s, atol=1e-5)
 
 
+@pytest.mark.slow
 @KINDS
 def test_factors_of_lu(dtype: type) -> None:
     shapes: Shapes = (*OTHER, (3, 3), (0, 0))

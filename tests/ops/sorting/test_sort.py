@@ -47,6 +47,7 @@ def test_wide_keys_with_two_values_keep_all_their_bits(dtype: type[np.generic]) 
     assert order.tolist() == np.argsort(x, kind="stable").tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]
 )

@@ -106,6 +106,7 @@ def test_beta_where_the_sides_meet(dtype: str) -> None:
     np.testing.assert_allclose(actual, want, rtol, atol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [lax.igamma, lax.igammac])
 def test_large_parameters_take_as_many_steps_as_they_need(
     function: Callable[..., object],

@@ -26,6 +26,7 @@ def names(function: Any, *args: Any) -> list[str]:
     return [eqn.primitive.name for eqn in late.eqns]
 
 
+@pytest.mark.slow
 def test_functions_of_elements_come_first() -> None:
     assert names(lambda x: vnp.exp(x.T), X) == ["exp", "transpose"]
     assert names(lambda x: lax.integer_pow(x.T, 2).astype("i4"), X) == [
