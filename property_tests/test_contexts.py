@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import crossed, rarely
+from property_tests.levels import NIGHTLY, by_turns, crossed
 from verax import lax
 from verax.api.config.config import option_block
 from verax.api.tracing.apply import ENGINE
@@ -165,7 +165,7 @@ LINALG: Mapping[str, Callable[[Any], Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "option"), crossed(LINALG, ["matmul", "promotion", "keys", "mesh"])
+    ("name", "option"), crossed(LINALG, ["matmul", "promotion", "keys", "mesh"], 4)
 )
 def test_derivatives_of_factorisations_read_no_configuration(
     name: str, option: str
@@ -288,7 +288,7 @@ def outcome(f: Callable[[Any], Any]) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", rarely(MAKERS, *MAKERS[1::2]))
+@pytest.mark.parametrize("make", by_turns(MAKERS, 4, NIGHTLY))
 def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
     fresh = {}
     for name in SHOWN:
@@ -306,7 +306,7 @@ def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "option"),
-    crossed(MAKERS, [name for name in DRAWN if name not in SHOWN], 8),
+    crossed(MAKERS, [name for name in DRAWN if name not in SHOWN], 16),
 )
 def test_each_option_is_left_as_if_it_had_never_been(
     make: Callable[[], Any], option: str

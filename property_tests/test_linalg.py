@@ -12,7 +12,7 @@ import pytest
 from attrs import frozen
 from hypothesis import given, settings, strategies as st
 
-from property_tests.levels import by_turns
+from property_tests.levels import NIGHTLY, by_turns
 from verax.ir.avals import ShapedArray
 from verax.ops.linalg import (
     eigen,
@@ -225,7 +225,7 @@ def case_of(subject: Subject, complex: bool, wide: bool, seed: int) -> Case:
     return Case(builder.finish(outs)[0], stacks, seed)
 
 
-@pytest.mark.parametrize(("subject", "complex", "law"), by_turns(PAIRS, 3))
+@pytest.mark.parametrize(("subject", "complex", "law"), by_turns(PAIRS, 3, NIGHTLY))
 def test_decomposition_keeps_law(subject: Subject, complex: bool, law: Law) -> None:
     @settings(max_examples=max(2, settings().max_examples // 10), deadline=None)
     @given(st.integers(0, 2**16))

@@ -14,7 +14,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import by_turns
+from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 from verax.ir.forms.parser import parse_closed
 from verax.ir.jaxpr import Jaxpr
@@ -200,7 +200,7 @@ def close(result: Any, expected: Any) -> None:
     np.testing.assert_allclose(result, expected, rtol=2e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", by_turns(range(24)))
+@pytest.mark.parametrize("seed", by_turns(range(24), 2, NIGHTLY))
 def test_programs_do_what_numpy_does_to_arrays(seed: int) -> None:
     random = Random(seed)
     block = drawn(random, 2, (*DEEP, *(RULES if seed % 3 == 0 else ())))
@@ -234,7 +234,7 @@ def test_programs_do_what_numpy_does_to_arrays(seed: int) -> None:
         close(got, due)
 
 
-@pytest.mark.parametrize("seed", by_turns(range(24, 40)))
+@pytest.mark.parametrize("seed", by_turns(range(24, 40), 2, NIGHTLY))
 def test_transformations_commute_with_discharge(seed: int) -> None:
     random = Random(seed)
     block = drawn(random, 2)
@@ -259,7 +259,7 @@ def test_transformations_commute_with_discharge(seed: int) -> None:
         verax.tree.map(close, list(actual), list(due))
 
 
-@pytest.mark.parametrize("seed", by_turns(range(40, 58)))
+@pytest.mark.parametrize("seed", by_turns(range(40, 58), 2, NIGHTLY))
 def test_vmap_of_references_is_a_loop(seed: int) -> None:
     random = Random(seed)
     block = drawn(random, 2, DEEP if seed < 52 else (*RULES, *DEEP[:2]))
@@ -295,7 +295,7 @@ def inner(xs: Any, ys: Any) -> float:
     return sum([float(np.vdot(x, y)) for x, y in zip(xs, ys, strict=True)])
 
 
-@pytest.mark.parametrize("seed", by_turns(range(60, 74)))
+@pytest.mark.parametrize("seed", by_turns(range(60, 74), 2, NIGHTLY))
 def test_reverse_mode_is_the_transpose_of_forward_mode(seed: int) -> None:
     random = Random(seed)
     kinds = (*REVERSE, *("jvp", "vmap") * (seed % 2))
@@ -331,7 +331,7 @@ def renamed(block: Block, rule: str) -> Block:
     ]
 
 
-@pytest.mark.parametrize("seed", by_turns(range(84, 92)))
+@pytest.mark.parametrize("seed", by_turns(range(84, 92), 2, NIGHTLY))
 def test_rules_are_asked_and_references_keep_their_derivatives(seed: int) -> None:
     random = Random(seed)
     block = drawn(random, 2, ("jvp", "jvp", *REVERSE))

@@ -18,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import by_turns
+from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 from verax.ir import ShapedArray
 from verax.ir.avals import finfo
@@ -195,7 +195,9 @@ def test_shipped_rule_keeps_what_it_promises(rule: Rewrite) -> None:
     search()
 
 
-@pytest.mark.parametrize("rule", by_turns(RULES), ids=lambda rule: rule.name)
+@pytest.mark.parametrize(
+    "rule", by_turns(RULES, 2, NIGHTLY), ids=lambda rule: rule.name
+)
 def test_the_kit_finds_nothing_wrong_with_shipped_rules(rule: Rewrite) -> None:
     assert check_rewrite(rule, cases=6, seed=0).raise_if_broken()
 

@@ -24,7 +24,7 @@ from property_tests.comparing import (
     shapes_held,
     whole_held,
 )
-from property_tests.levels import by_turns
+from property_tests.levels import NIGHTLY, by_turns
 
 SEEDS = st.integers(0, 2**16)
 FLOATS = (np.float32, np.float64, np.float16, BFLOAT16)
@@ -64,7 +64,7 @@ def nightly() -> bool:
     return settings().max_examples >= 1000
 
 
-@pytest.mark.parametrize(("line", "dtype"), by_turns(PAIRS, 3))
+@pytest.mark.parametrize(("line", "dtype"), by_turns(PAIRS, 3, NIGHTLY))
 def test_function_of_numbers(line: Pointwise, dtype: Any) -> None:
     @tried()
     @given(SEEDS)

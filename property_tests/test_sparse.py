@@ -16,7 +16,7 @@ from attrs import frozen
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import by_turns
+from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 from verax.experimental import sparse
 from verax.experimental.sparse.matmul import sparse_matmul_p
@@ -228,7 +228,7 @@ def near(result: Any, due: Any) -> None:
     np.testing.assert_allclose(result, due, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("seed", by_turns(SEEDS))
+@pytest.mark.parametrize("seed", by_turns(SEEDS, 2, NIGHTLY))
 @pytest.mark.parametrize("make", [*ANY, *MATRIX], ids=lambda f: f.__name__)
 def test_sparse_is_dense(make: Callable[[Draw, Shapes], Pair], seed: int) -> None:
     draw = np.random.default_rng([seed, len(make.__name__), *make.__name__.encode()])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from property_tests.levels import NIGHTLY, by_turns
 from tests.benchmarks.costs_by_line import (
     Agreement,
     compared,
@@ -36,7 +37,7 @@ def test_the_table() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize("name", by_turns(programs(), 2, NIGHTLY))
 def test_lines_are_well_apart(name: str) -> None:
     f, args = programs()[name]
     times = sorted(expected(f, args, "h100").values())[::-1]

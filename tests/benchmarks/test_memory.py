@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from property_tests.levels import NIGHTLY, by_turns
 from tests.benchmarks.memory import Held, held, table
 from tests.benchmarks.memory_plans import SHARES, row
 from tests.benchmarks.memory_programs import PROGRAMS
@@ -29,14 +30,14 @@ LIMITS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", by_turns(PROGRAMS, 2, NIGHTLY))
 def test_predictions(name: str) -> None:
     found = held(name, *PROGRAMS[name](**SMALL[name]))
     assert abs(found.error) <= LIMITS[name], found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["resnet", "unet"])
+@pytest.mark.parametrize("name", by_turns(["resnet", "unet"], 2, NIGHTLY))
 def test_predictions_of_convolutions(name: str) -> None:
     """Copies for libraries are counted: without them it is a third to a half less."""
     found = held(name, *PROGRAMS[name]())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs.examples import data_parallel
+from property_tests.levels import NIGHTLY, by_turns
 from tests.distributed.groups import ROOT, environment
 from tests.processes import started
 from verax.distributed.__main__ import main
@@ -72,7 +73,9 @@ WAITING = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", by_turns([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], 2, NIGHTLY)
+)
 def test_a_signal_ends_all(number: signal.Signals, tmp_path: Path) -> None:
     """The signal goes to the launcher alone; Ctrl-C would reach all."""
     script = tmp_path / "script.py"

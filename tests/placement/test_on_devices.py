@@ -52,9 +52,8 @@ def names(paths: list[Path]) -> str:
 def marks(number: int) -> list[pytest.MarkDecorator]:
     """None for every other group of short files, which `make test` runs."""
     paths = GROUPS[number]
-    if any([path.stem in LONG or path in PAGES for path in paths]):
-        return [pytest.mark.slow]
-    return [pytest.mark.slow(jaxlib=True)] if number % 2 else []
+    slow = any([path.stem in LONG or path in PAGES for path in paths]) or number % 2
+    return [pytest.mark.slow] if slow else []
 
 
 def test_every_file_is_in_one_group() -> None:

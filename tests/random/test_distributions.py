@@ -7,6 +7,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from verax import random
 
 KEY = random.key(5)
@@ -24,7 +25,7 @@ FLOATS = (np.float16, vnp.bfloat16, np.float32)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", by_turns(SAMPLERS, 2, NIGHTLY))
 def test_shapes_and_dtypes(name: str) -> None:
     sample = getattr(random, name)
     assert sample(KEY).shape == ()

@@ -7,6 +7,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from verax import lax, random
 from verax.errors import KeyReuseError
 
@@ -69,7 +70,7 @@ BAD: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("name", by_turns(GOOD, 2, NIGHTLY))
 def test_keys_used_once(name: str) -> None:
     use = GOOD[name]
     use(random.key(0))

@@ -132,7 +132,9 @@ gelu_p = elementwise(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "row", [sumsq_p, triple_p, newton_p, gelu_p], ids=lambda row: row.name
+    "row",
+    by_turns([sumsq_p, triple_p, newton_p, gelu_p], 2, NIGHTLY),
+    ids=lambda row: row.name,
 )
 @pytest.mark.parametrize("seed", [0, nightly(1)])
 def test_right_row_of_another_kind_breaks_no_law(row: Row[NoParams], seed: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from verax import ad, lax
 
 
@@ -49,7 +50,7 @@ LOOPS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("around", [lambda f: f, verax.jit])
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", by_turns(LOOPS, 2, NIGHTLY))
 def test_a_loop_logs_a_row_for_each_step(name: str, around: Any) -> None:
     """The cotangent at a point is the gradient for what is added there."""
     body, shape = LOOPS[name]

@@ -87,7 +87,7 @@ def test_a_leaked_tracer_is_found() -> None:
         check_purity(leaking)(1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(nightly=True)
 def test_hash_seeds() -> None:
     check_purity(ordered_by_a_set)(1.0)
     with pytest.raises(ImpureFunction, match=r"under another hash seed[^+]*\+ "):

@@ -13,6 +13,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from verax import lax, nn, random
 from verax.api.config.config import compute_on_devices, eager_of
 from verax.backend.arrays.concrete import ConcreteArray
@@ -98,7 +99,7 @@ def on_device(values: np.ndarray) -> verax.Array:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EAGER)
+@pytest.mark.parametrize("name", by_turns(EAGER, 2, NIGHTLY))
 def test_eager_operations_stay_on_the_device(name: str, accelerator: None) -> None:
     f = EAGER[name]
     x = on_device(MATRIX)

@@ -320,7 +320,7 @@ def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         process.communicate(timeout=60)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(nightly=True)
 def test_eight_processes_write_read_and_evict(
     folder: Folder, started: Callable[..., subprocess.Popen[str]]
 ) -> None:

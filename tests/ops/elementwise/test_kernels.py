@@ -191,7 +191,9 @@ def test_powers_at_the_ends_of_the_range(dtype: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "name", "bits"),
-    [nightly(*key) if "INVERSE" in key[1] else key for key in FITS],
+    by_turns(
+        [nightly(*key) if "INVERSE" in key[1] else key for key in FITS], 2, NIGHTLY
+    ),
 )
 def test_coefficients_are_those_computed(file: str, name: str, bits: int) -> None:
     written = getattr(module(file), name)

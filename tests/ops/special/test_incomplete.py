@@ -9,6 +9,7 @@ import scipy.special
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 
 INF, NAN = np.inf, np.nan
@@ -81,7 +82,7 @@ def test_compiled_accuracy() -> None:
 
 @pytest.mark.slow
 @RUNS
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", by_turns(["float32", "float64"], 2, NIGHTLY))
 def test_table_of_incomplete_gamma_functions(
     run: Callable[..., object], dtype: str
 ) -> None:

@@ -10,6 +10,7 @@ import scipy.special
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY, by_turns
 from verax.scipy import special
 
 INFINITE = [0.0, np.inf, -np.inf, np.nan]
@@ -172,7 +173,7 @@ def test_harmonics() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("last", [0, 1, 7, 60])
+@pytest.mark.parametrize("last", by_turns([0, 1, 7, 60], 2, NIGHTLY))
 def test_bessel_functions_of_every_size(last: int) -> None:
     z = np.array([-300, -40, -24.9, -1e-30, 0, 1e-9, 1e-3, 0.5, 8, 25.1, 59, 61, 1e4])
     want = [scipy.special.jv(v, z) for v in range(last + 1)]
