@@ -14,7 +14,7 @@ from attrs import evolve
 from hypothesis import given, settings, strategies as st
 
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
+from property_tests.levels import by_turns
 from verax import lax, nn
 from verax.lax import cos, mul, neg, sin, sub
 from verax.ops.table import PRIMITIVES
@@ -38,9 +38,7 @@ def proof_of_rule(rule: Rewrite) -> Proof:
     return prove_rewrite(rule, cases=6)
 
 
-@pytest.mark.parametrize(
-    "rule", by_turns(RULES, 2, NIGHTLY), ids=lambda rule: rule.name
-)
+@pytest.mark.parametrize("rule", by_turns(RULES), ids=lambda rule: rule.name)
 def test_claim_of_shipped_rule_is_proved_or_tested(rule: Rewrite) -> None:
     proof = proof_of_rule(rule)
     assert proof, str(proof)

@@ -64,7 +64,7 @@ def nightly() -> bool:
     return settings().max_examples >= 1000
 
 
-@pytest.mark.parametrize(("line", "dtype"), by_turns(PAIRS, 3, NIGHTLY))
+@pytest.mark.parametrize(("line", "dtype"), by_turns(PAIRS, 2, NIGHTLY))
 def test_function_of_numbers(line: Pointwise, dtype: Any) -> None:
     @tried()
     @given(SEEDS)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import verax
-from property_tests.levels import NIGHTLY, by_turns
 from verax import image
 from verax.image import ResizeMethod
 
@@ -20,7 +19,7 @@ def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", by_turns(SMOOTH, 2, NIGHTLY))
+@pytest.mark.parametrize("method", SMOOTH)
 @pytest.mark.parametrize("antialias", [False, True])
 def test_what_resizing_keeps(method: str, antialias: bool) -> None:
     """Constants, the same size, symmetry, linearity, and slopes that are weights."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from property_tests.levels import NIGHTLY, by_turns
 from tests.docs.reference_pages import EXAMPLES
 
 NUMBER = re.compile(r"-?\b\d+\.\d*(?:e[+-]?\d+)?|-?\b\d+e[+-]?\d+")
@@ -34,9 +33,7 @@ class NearlyEqual(doctest.OutputChecker):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "path", by_turns(PAGES, 2, NIGHTLY), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_examples_print_what_is_written(path: Path) -> None:
     test = doctest.DocTestParser().get_doctest(
         path.read_text(), {}, path.stem, str(path), 0

@@ -102,7 +102,7 @@ def check_module(jaxpr: Jaxpr, *platforms: str) -> None:
 
 @pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
-@pytest.mark.parametrize("name", by_turns(DRAWN, 2, NIGHTLY))
+@pytest.mark.parametrize("name", DRAWN)
 def test_modules_of_single_rows(name: str, platform: str) -> None:
     row: Row[Any] = PRIMITIVES[name]
     assert row.draw is not None

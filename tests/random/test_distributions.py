@@ -7,7 +7,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax import random
 
 KEY = random.key(5)
@@ -25,7 +24,7 @@ FLOATS = (np.float16, vnp.bfloat16, np.float32)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(SAMPLERS, 2, NIGHTLY))
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_shapes_and_dtypes(name: str) -> None:
     sample = getattr(random, name)
     assert sample(KEY).shape == ()

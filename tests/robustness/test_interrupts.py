@@ -149,7 +149,7 @@ def at_rest() -> None:
 
 
 # What is done by day for the first time; what others do is among it.
-BY_DAY = ("grad", "custom vjp", "callback in jit", "aside")
+BY_DAY = ("grad", "callback in jit")
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ ANSWERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(PROGRAMS, 2, NIGHTLY))
+@pytest.mark.parametrize("name", by_turns(PROGRAMS, 4, NIGHTLY))
 def test_programs_run(name: str) -> None:
     least, most = ANSWERS[name]
     assert least <= import_module(f"tests.typing.programs.{name}").main() <= most

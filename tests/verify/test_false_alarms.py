@@ -142,7 +142,7 @@ def test_right_row_of_another_kind_breaks_no_law(row: Row[NoParams], seed: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", by_turns(ROWS, 2, NIGHTLY), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", by_turns(ROWS, 4, NIGHTLY), ids=lambda row: row.name)
 def test_right_row_breaks_no_law(row: Row[NoParams]) -> None:
     verify.check_primitive(row, cases=8, seed=1).raise_if_broken()
 

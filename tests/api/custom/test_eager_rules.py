@@ -101,7 +101,7 @@ def nothing_compiled() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "how"), crossed(FUNCTIONS, TRANSFORMED, 4))
+@pytest.mark.parametrize(("name", "how"), crossed(FUNCTIONS, TRANSFORMED, 8))
 def test_eager_rules_compile_nothing(name: str, how: str) -> None:
     if name in REVERSE_ONLY and how in FORWARD:
         pytest.skip("custom_vjp functions have no forward mode")
