@@ -46,7 +46,8 @@ def rarely(values: Iterable[Any], *less: Any) -> list[Any]:
 
 def crossed(first: Iterable[Any], second: Iterable[Any], by_day: int = 2) -> list[Any]:
     """Pairs of two lists: by day one in `by_day` of them, of each row and column."""
-    others = list(second)
+    first, others = list(first), list(second)
+    assert by_day <= min(len(first), len(others)), "not each is tried by day"
     return [
         nightly(one, other) if (i + j) % by_day else (one, other)
         for i, one in enumerate(first)

@@ -288,7 +288,7 @@ def outcome(f: Callable[[Any], Any]) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", by_turns(MAKERS, 4, NIGHTLY))
+@pytest.mark.parametrize("make", by_turns(MAKERS, 2, NIGHTLY))
 def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
     fresh = {}
     for name in SHOWN:
@@ -306,7 +306,7 @@ def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "option"),
-    crossed(MAKERS, [name for name in DRAWN if name not in SHOWN], 16),
+    crossed(MAKERS, [name for name in DRAWN if name not in SHOWN], 8),
 )
 def test_each_option_is_left_as_if_it_had_never_been(
     make: Callable[[], Any], option: str

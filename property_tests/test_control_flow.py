@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
+from property_tests.levels import by_turns
 from verax import Array, lax
 from verax.verify.cases.case import double_precision
 
@@ -122,7 +122,7 @@ def spread(args: Sequence[Any], axes: Sequence[int | None], size: int) -> list[A
 
 
 @pytest.mark.parametrize(("length", "reverse", "unroll"), LOOPS)
-@pytest.mark.parametrize("chain", by_turns(CHAINS, 2, NIGHTLY))
+@pytest.mark.parametrize("chain", by_turns(CHAINS))
 @settings(max_examples=1 + settings().max_examples // 50)
 @given(seed=st.integers(0, 1 << 16))
 def test_scan_is_the_unrolled_loop(
@@ -137,7 +137,7 @@ def test_scan_is_the_unrolled_loop(
         agree(verax.jit(f)(*args), due)
 
 
-@pytest.mark.parametrize(("axes", "chain"), by_turns(product(AXES, CHAINS), 5, NIGHTLY))
+@pytest.mark.parametrize(("axes", "chain"), by_turns(product(AXES, CHAINS), 5))
 def test_vmap_of_scan_in_every_order(axes: Sequence[int | None], chain: str) -> None:
     with double_precision():
         change, args = CHAINS[chain], spread((*POINT, rows(3)), axes, 2)
@@ -193,7 +193,7 @@ def root_in_python(p: Any, x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize("axes", [(0, 0, 0), (0, None, 0), (None, 0, 0), (0, 0, None)])
-@pytest.mark.parametrize("chain", by_turns(CHAINS, 2, NIGHTLY))
+@pytest.mark.parametrize("chain", by_turns(CHAINS))
 def test_cond_drops_what_other_branches_make(
     axes: Sequence[int | None], chain: str
 ) -> None:

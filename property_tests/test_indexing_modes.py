@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from hypothesis import given, settings, strategies as st
 
 import verax
-from property_tests.levels import NIGHTLY, by_turns
+from property_tests.levels import by_turns
 from verax import lax
 from verax.ir.avals import ShapedArray, iinfo
 from verax.ops.indexing.gather_impl import draw_gather
@@ -223,7 +223,7 @@ def combined(name: str, values: list[Any]) -> tuple[list[float], float]:
     return [float(v == extreme) / ties for v in values], extreme
 
 
-@pytest.mark.parametrize("mode", by_turns(MODES, 2, NIGHTLY))
+@pytest.mark.parametrize("mode", by_turns(MODES))
 @pytest.mark.parametrize("name", SCATTERS)
 @FEW
 @given(seed=SEEDS)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from property_tests.levels import NIGHTLY, by_turns
 from tests.distributed.groups import Ended, free_port, run_group
 
 HEARTBEAT = 4
@@ -80,6 +79,7 @@ def reason(ended: Ended) -> tuple[float, str]:
 KILL = "os.kill(os.getpid(), signal.SIGKILL)"
 TERMINATE = "os.kill(os.getpid(), signal.SIGTERM)"
 RAISE = "raise ValueError('a bad batch')"
+AGAIN = pytest.mark.slow
 
 
 @pytest.mark.slow
@@ -90,23 +90,23 @@ RAISE = "raise ValueError('a bad batch')"
         pytest.param(
             *(KILL, 0, "Process 0 of 3, the coordinator"),
             id="coordinator killed",
-            marks=NIGHTLY,
+            marks=AGAIN,
         ),
         pytest.param(
             *(TERMINATE, 1, "Process 1 of 3 has not answered"),
             id="terminated",
-            marks=NIGHTLY,
+            marks=AGAIN,
         ),
         pytest.param(RAISE, 1, "process 1 ended with ValueError: a bad", id="raised"),
         pytest.param(
             *(RAISE, 0, "process 0 ended with ValueError: a bad"),
             id="coordinator raised",
-            marks=NIGHTLY,
+            marks=AGAIN,
         ),
         pytest.param(
             *("sys.exit(3)", 2, "Process 2 came to its end after program 1 over"),
             id="left",
-            marks=NIGHTLY,
+            marks=AGAIN,
         ),
         pytest.param(
             *("sys.exit()", 0, "Process 0 came to its end after program 1 over"),
@@ -208,11 +208,7 @@ def test_every_process_that_ends_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "first",
-    [pytest.param((0,), marks=NIGHTLY), pytest.param((1,), marks=NIGHTLY), (1, 2)],
-    ids=str,
-)
+@pytest.mark.parametrize("first", [(0,), (1,), (1, 2)], ids=str)
 def test_one_that_ends_first_waits_for_the_others(
     first: tuple[int, ...], tmp_path: Path
 ) -> None:
@@ -249,9 +245,7 @@ def test_one_that_ends_first_waits_for_the_others(
 
 
 @pytest.mark.slow(jaxlib=True)
-@pytest.mark.parametrize(
-    "wait", by_turns(["float", "id"], 2, NIGHTLY), ids=["in step", "ahead"]
-)
+@pytest.mark.parametrize("wait", ["float", "id"], ids=["in step", "ahead"])
 def test_one_that_hangs(wait: str, tmp_path: Path) -> None:
     """It is ended with the group; the others have raised long before.
 
@@ -263,7 +257,7 @@ def test_one_that_hangs(wait: str, tmp_path: Path) -> None:
         assert "Process 1 of 3 has not answered for 4 s" in reason(process)[1]
 
 
-@pytest.mark.slow(nightly=True)
+@pytest.mark.slow(jaxlib=True)
 def test_one_that_is_started_twice_later(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     own = [

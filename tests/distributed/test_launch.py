@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from docs.examples import data_parallel
-from property_tests.levels import NIGHTLY, by_turns
 from tests.distributed.groups import ROOT, environment
 from tests.processes import started
 from verax.distributed.__main__ import main
@@ -73,9 +72,7 @@ WAITING = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "number", by_turns([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], 2, NIGHTLY)
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_all(number: signal.Signals, tmp_path: Path) -> None:
     """The signal goes to the launcher alone; Ctrl-C would reach all."""
     script = tmp_path / "script.py"

@@ -8,7 +8,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax import Array, lax
 from verax.ir.forms.parser import parse_closed
 from verax.ir.reports.check import check_jaxpr
@@ -71,7 +70,7 @@ def agree(result: Any, due: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chain", by_turns(CHAINS, 2, NIGHTLY))
+@pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("name", SOLVES)
 def test_derivatives_of_solves(name: str, chain: str) -> None:
     (f, g), change = SOLVES[name], CHAINS[chain]

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import verax
-from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 
 jnp: Any = verax.numpy
@@ -97,7 +96,7 @@ def wrapped(x: Any, dtype: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, verax.jit], ids=["eager", "jit"])
-@pytest.mark.parametrize("dtype", by_turns(SMALL, 2, NIGHTLY))
+@pytest.mark.parametrize("dtype", SMALL)
 def test_operations_on_integers_of_less_than_a_byte(dtype: Any, wrap: Any) -> None:
     limits = jnp.iinfo(dtype)
     random = np.random.default_rng(0)

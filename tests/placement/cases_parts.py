@@ -13,7 +13,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 from verax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
@@ -136,7 +135,7 @@ def placed() -> Any:
 
 
 @pytest.mark.parametrize("check", [True, False])
-@pytest.mark.parametrize("name", by_turns(FUNCTIONS, 2, NIGHTLY))
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_derivatives_are_those_of_elements(name: str, check: bool) -> None:
     f, x = FUNCTIONS[name][0], placed()
     own, truth = of_parts(f, check), of_elements(f)
@@ -185,7 +184,7 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("axes", ["", "x", "y", "xy"])
-@pytest.mark.parametrize("name", by_turns(PLAIN, 2, NIGHTLY))
+@pytest.mark.parametrize("name", PLAIN)
 def test_operands_that_are_alike_along_an_axis(
     name: str, axes: str, check: bool
 ) -> None:

@@ -127,7 +127,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(sorted(PARAMETERS), 4, NIGHTLY))
+@pytest.mark.parametrize("name", by_turns(sorted(PARAMETERS), 2, NIGHTLY))
 def test_samplers_do_not_mix_ranks_of_their_own(name: str) -> None:
     sampler, key = getattr(ANY, name), random.key(0)
     expected = sampler(key, shape=(5, 2), **PARAMETERS[name])

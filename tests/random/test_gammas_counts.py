@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import verax
-from property_tests.levels import NIGHTLY, by_turns
 from verax import random
 
 KEY = random.key(42)
@@ -55,7 +54,7 @@ FLOATS: dict[str, tuple[Draw, str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(FLOATS, 2, NIGHTLY))
+@pytest.mark.parametrize("name", FLOATS)
 def test_floats(name: str) -> None:
     draw, bits = FLOATS[name]
     actual = np.asarray(draw()).ravel()

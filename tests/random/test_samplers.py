@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from property_tests.levels import NIGHTLY, by_turns
 from verax import random
 
 FLOATS: dict[str, tuple[Any, ...]] = {
@@ -83,7 +82,7 @@ def test_the_shape_is_that_of_the_samples(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(SAMPLERS, 2, NIGHTLY))
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_none_stands_for_a_shape_only_by_default(name: str) -> None:
     sampler = getattr(random, name)
     if inspect.signature(sampler).parameters["shape"].default is None:

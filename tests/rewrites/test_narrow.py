@@ -8,7 +8,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 from verax.rewrites import narrow, narrow_report
 
@@ -64,7 +63,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(FUNCTIONS, 2, NIGHTLY))
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_are_narrow_in_both_orders_and_the_same(name: str) -> None:
     def loss(w: Any, x: Any) -> Any:
         return vnp.sum(FUNCTIONS[name](w, x) ** 2)

@@ -16,7 +16,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax import lax
 
 X = vnp.ones(3)
@@ -191,7 +190,7 @@ def count(alive: list[Any]) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "transform"), by_turns(PAIRS, 2, NIGHTLY))
+@pytest.mark.parametrize(("kind", "transform"), PAIRS)
 def test_arrays_die_with_what_closed_over_them(kind: str, transform: str) -> None:
     with no_collection():
         alive = experiments(kind, transform, False)

@@ -10,7 +10,6 @@ import scipy.stats
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax.scipy import stats
 
 EDGES = [-np.inf, np.inf, np.nan, 0.0, 1.0, -1.0]
@@ -89,7 +88,7 @@ def test_on_a_line(distribution: str, function: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("distribution", by_turns(LINES, 2, NIGHTLY))
+@pytest.mark.parametrize("distribution", LINES)
 def test_compiled(distribution: str) -> None:
     module, shapes = getattr(stats, distribution), LINES[distribution][0]
 

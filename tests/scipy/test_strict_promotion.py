@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import verax
-from property_tests.levels import NIGHTLY, by_turns
 from verax import image, lax
 from verax.scipy import fft, linalg, signal, sparse, special, stats
 
@@ -65,7 +64,7 @@ CASES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(CASES, 2, NIGHTLY))
+@pytest.mark.parametrize("name", CASES)
 def test_strict_promotion_changes_nothing(name: str) -> None:
     expected = CASES[name]()
     with verax.numpy_dtype_promotion("strict"), verax.numpy_rank_promotion("raise"):

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from property_tests.levels import NIGHTLY, by_turns
-
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted(path.stem for path in (ROOT / "tests/typing/programs").glob("*.py"))
 ANSWERS = {
@@ -26,7 +24,7 @@ ANSWERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(PROGRAMS, 4, NIGHTLY))
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run(name: str) -> None:
     least, most = ANSWERS[name]
     assert least <= import_module(f"tests.typing.programs.{name}").main() <= most

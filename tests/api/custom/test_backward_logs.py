@@ -8,7 +8,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax import ad, lax
 
 
@@ -50,7 +49,7 @@ LOOPS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("around", [lambda f: f, verax.jit])
-@pytest.mark.parametrize("name", by_turns(LOOPS, 2, NIGHTLY))
+@pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_logs_a_row_for_each_step(name: str, around: Any) -> None:
     """The cotangent at a point is the gradient for what is added there."""
     body, shape = LOOPS[name]

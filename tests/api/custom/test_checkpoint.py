@@ -160,7 +160,7 @@ def test_barrier_where_one_argument_asks_for_it() -> None:
         text("yes")
 
 
-@pytest.mark.slow(nightly=True)
+@pytest.mark.slow
 def test_thirty_two_layers_take_less_memory() -> None:
     layers, width = 32, 32
     ws = np.full((layers, width, width), 0.01, np.float32)

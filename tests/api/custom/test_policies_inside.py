@@ -85,7 +85,7 @@ POLICIES: dict[str, Any] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "policy"), crossed(PROGRAMS, POLICIES, 8))
+@pytest.mark.parametrize(("name", "policy"), crossed(PROGRAMS, POLICIES))
 def test_derivatives_are_those_of_the_function(name: str, policy: str) -> None:
     f = PROGRAMS[name]
     kept = verax.checkpoint(f, policy=POLICIES[policy])

@@ -345,7 +345,7 @@ RUNS: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "make"),
-    by_turns(CASES, 6, NIGHTLY),
+    by_turns(CASES, 2, NIGHTLY),
     ids=lambda function: function.__name__,
 )
 def test_a_rule_means_what_it_read_at_the_call(way: Any, make: Any) -> None:

@@ -109,7 +109,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(sorted(PROGRAMS), 5, NIGHTLY))
+@pytest.mark.parametrize("name", by_turns(sorted(PROGRAMS), 2, NIGHTLY))
 def test_one_file_serves_all_sizes(name: str) -> None:
     function = PROGRAMS[name]
     exported = saved(function, X, shapes=("b, c",))

@@ -11,7 +11,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax import lax, nn, random
 from verax.debug import PrecisionLine, PrecisionReport, precision
 from verax.rewrites import stable
@@ -207,7 +206,7 @@ def worst(report: PrecisionReport) -> PrecisionLine:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fun", "args", "why", "remedy"),
-    by_turns(PLANTED, 2, NIGHTLY),
+    PLANTED,
     ids=[x[0].__name__ for x in PLANTED],
 )
 def test_a_planted_loss_is_named(

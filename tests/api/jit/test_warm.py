@@ -16,7 +16,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from tests.api.jit.test_threads import LONG, together
 from verax.backend.programs import program
 from verax.backend.runtime.background import JOBS
@@ -266,7 +265,7 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(CASES, 2, NIGHTLY))
+@pytest.mark.parametrize("name", CASES)
 def test_a_call_finds_the_program(name: str) -> None:
     make, args, kwargs = CASES[name]
     f = make()

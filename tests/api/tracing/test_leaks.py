@@ -10,7 +10,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax.rules.values.object_holders import DEPTH, holder
 
 KEPT: list[Any] = []
@@ -63,7 +62,6 @@ def test_a_global_holds_it() -> None:
     check(lambda: KEPT[0], f"item 0 of the global 'KEPT' of module {__name__}")
 
 
-@pytest.mark.slow
 def test_an_object_holds_it() -> None:
     model, slotted = Model(), Slotted()
     leak(lambda y: setattr(model, "state", y))
@@ -164,21 +162,17 @@ def test_the_search_ends() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "transform",
-    by_turns(
-        [
-            verax.jit,
-            verax.vmap,
-            lambda f: verax.grad(lambda x: f(x).sum()),
-            verax.make_jaxpr,
-            lambda f: verax.jit(verax.vmap(f)),
-            lambda f: verax.jit(lambda x: verax.lax.map(f, x)),
-            lambda f: verax.jit(lambda x: verax.lax.cond(x[0] > 0, f, f, x)),
-            lambda f: lambda x: verax.vjp(f, x),
-            lambda f: verax.jit(verax.checkpoint(f)),
-        ],
-        2,
-        NIGHTLY,
-    ),
+    [
+        verax.jit,
+        verax.vmap,
+        lambda f: verax.grad(lambda x: f(x).sum()),
+        verax.make_jaxpr,
+        lambda f: verax.jit(verax.vmap(f)),
+        lambda f: verax.jit(lambda x: verax.lax.map(f, x)),
+        lambda f: verax.jit(lambda x: verax.lax.cond(x[0] > 0, f, f, x)),
+        lambda f: lambda x: verax.vjp(f, x),
+        lambda f: verax.jit(verax.checkpoint(f)),
+    ],
 )
 def test_no_transformation_lets_one_go_unnoticed(transform: Callable[..., Any]) -> None:
     def keeping(x: Any) -> Any:

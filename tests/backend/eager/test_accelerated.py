@@ -13,7 +13,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax import lax, nn, random
 from verax.api.config.config import compute_on_devices, eager_of
 from verax.backend.arrays.concrete import ConcreteArray
@@ -99,7 +98,7 @@ def on_device(values: np.ndarray) -> verax.Array:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(EAGER, 2, NIGHTLY))
+@pytest.mark.parametrize("name", EAGER)
 def test_eager_operations_stay_on_the_device(name: str, accelerator: None) -> None:
     f = EAGER[name]
     x = on_device(MATRIX)

@@ -8,7 +8,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from verax.backend.eager.composites import recipe
 from verax.ir.avals import ShapedArray
 from verax.numpy.arguments.elementwise_call import Exactly, WhereFinite
@@ -83,7 +82,7 @@ def test_matrices_with_special_values(special: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", by_turns(DTYPES, 2, NIGHTLY))
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_systems_have_the_bits_of_the_steps(dtype: str) -> None:
     with verax.enable_x64(True):
         for a in matrices(dtype):
@@ -124,7 +123,7 @@ SHARES: tuple[Any, ...] = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", by_turns(range(len(LINES)), 2, NIGHTLY))
+@pytest.mark.parametrize("number", range(len(LINES)))
 @pytest.mark.parametrize("axis", [None, 0, -1, 2])
 def test_quantiles_have_the_bits_of_the_steps(number: int, axis: Any) -> None:
     x = LINES[number]
@@ -251,9 +250,7 @@ def test_closeness_has_the_bits_of_the_steps(dtype: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "dtype", by_turns([*DTYPES, "bool", "bfloat16", "int4"], 2, NIGHTLY)
-)
+@pytest.mark.parametrize("dtype", [*DTYPES, "bool", "bfloat16", "int4"])
 @pytest.mark.parametrize("kind", ["int32", "uint8", "int8", "int4"])
 def test_elements_along_an_axis_are_those_of_the_steps(dtype: str, kind: str) -> None:
     with verax.enable_x64(True):
@@ -304,7 +301,7 @@ TWO_FLOATS = (*("copysign", "heaviside", "remainder", "fmod"),)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
-@pytest.mark.parametrize("name", by_turns([*ONE_FLOAT, *TWO_FLOATS], 2, NIGHTLY))
+@pytest.mark.parametrize("name", [*ONE_FLOAT, *TWO_FLOATS])
 def test_ufuncs_of_numpy_have_the_bits_of_the_steps(name: str, dtype: str) -> None:
     function = getattr(vnp, name)
     function = getattr(function, "func", function)

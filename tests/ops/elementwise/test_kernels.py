@@ -16,7 +16,7 @@ from scipy.special import polygamma, psi
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns, nightly
+from property_tests.levels import nightly
 from tests.ops.elementwise.kernel_coefficients import FITS, PIECES, computed, pieces
 from verax import lax
 from verax.api.config.config import override
@@ -191,9 +191,7 @@ def test_powers_at_the_ends_of_the_range(dtype: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "name", "bits"),
-    by_turns(
-        [nightly(*key) if "INVERSE" in key[1] else key for key in FITS], 2, NIGHTLY
-    ),
+    [nightly(*key) if "INVERSE" in key[1] else key for key in FITS],
 )
 def test_coefficients_are_those_computed(file: str, name: str, bits: int) -> None:
     written = getattr(module(file), name)
@@ -300,7 +298,7 @@ IN_PIECES: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(IN_PIECES, 3, NIGHTLY))
+@pytest.mark.parametrize("name", IN_PIECES)
 def test_loops_until_all_have_converged_are_run_on_pieces(name: str) -> None:
     f = IN_PIECES[name]
     rng = np.random.default_rng(5)

@@ -44,7 +44,7 @@ def drawn(shape: tuple[int, int], *places: tuple[int, int]) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    crossed(FUNCTIONS, ["float32", "float64", "float16", "bfloat16"], 8),
+    crossed(FUNCTIONS, ["float32", "float64", "float16", "bfloat16"], 4),
 )
 def test_reductions_of_functions_have_the_nan_of_an_element(
     name: str, dtype: str

@@ -94,7 +94,7 @@ POOLS: dict[str, tuple[Any, Any, Any, Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "name"), crossed(POOLS, ROWS, 8))
+@pytest.mark.parametrize(("case", "name"), crossed(POOLS, ROWS))
 def test_pooling_and_its_derivatives(case: str, name: str) -> None:
     shape, window, strides, padding = POOLS[case]
     _, combine, init = ROWS[name]

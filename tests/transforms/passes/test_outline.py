@@ -8,7 +8,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.levels import NIGHTLY, by_turns
 from tests.benchmarks import deep
 from tests.benchmarks.namespace import load
 from tests.transforms.passes.values import assert_same_values
@@ -105,7 +104,7 @@ def test_values_of_what_compilers_get(name: str) -> None:
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.slow(nightly=True)
+@pytest.mark.slow
 def test_the_first_and_the_last_block_are_calls_too() -> None:
     """The first passes no cotangent on, and no norm of another follows the last."""
     build, arrays = deep.NETWORKS["transformer"]
@@ -288,7 +287,7 @@ def test_chains_without_a_stream_are_left_to_xla() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", by_turns(FUNCTIONS, 3, NIGHTLY))
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_results_are_those_of_inlined_calls(name: str) -> None:
     args = weights(), X
     want = verax.jit(FUNCTIONS[name], calls="inline")(*args)
