@@ -125,6 +125,7 @@ __getattr__, __dir__ = facade(
             "cumlogsumexp cumlogsumexp_p cummax cummax_p cummin cummin_p cumprod "
             "cumprod_p cumsum cumsum_p"
         ),
+        "verax.ops.reductions.recurrence": "linear_recurrence linear_recurrence_p",
         "verax.ops.sorting.sort": (
             "approx_max_k approx_min_k sort sort_key_val sort_p top_k top_k_p"
         ),

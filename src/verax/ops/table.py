@@ -40,7 +40,7 @@ from verax.ops.indexing import dynamic_slice, gather, scatter
 from verax.ops.linalg import eigen, forms, lu, qr, svd, triangular
 from verax.ops.parallel import collectives, parts, sharding_constraint, stacks
 from verax.ops.random import generators, keys, threefry, threefry4
-from verax.ops.reductions import cumulative, reduce
+from verax.ops.reductions import cumulative, recurrence, reduce
 from verax.ops.sorting import sort
 from verax.ops.special import bessel, erf_gamma, incomplete
 from verax.ops.structure import (
@@ -82,6 +82,7 @@ ROWS: Rows = (
     *scatter.ROWS,
     *reduce.ROWS,
     *cumulative.ROWS,
+    *recurrence.ROWS,
     *sort.ROWS,
     *dot.ROWS,
     *primitive.ROWS,

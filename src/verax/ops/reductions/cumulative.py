@@ -1,10 +1,10 @@
 """Floor 2: running sums, products, extremes and log-sum-exps.
 
-One idea: what is linear has its transpose; the derivatives of the others are scans of
-pairs (value, tangent) by an associative rule, in log-many steps::
+One idea: what is linear has its transpose; the derivatives of the others are linear
+recurrences, which have theirs::
 
     cumsum(x, axis=0)        adjoint: cumsum(ct, axis=0, reverse=True)
-    cumprod: (a, ta) then (b, tb)  =  (a b, ta b + a tb)
+    y = cumprod(x)           dy[i] = x[i] dy[i-1] + y[i-1] dx[i]
 """
 
 from collections.abc import Callable
@@ -12,15 +12,14 @@ from collections.abc import Callable
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_, is_bool, is_complex, real_dtype
-from verax.ops.elementwise.arith import add, div, max, min, mul, sub
-from verax.ops.elementwise.bits import bitwise_or
+from verax.ir.dtypes import bool_, is_complex, real_dtype
+from verax.ops.elementwise.arith import div, mul, sub
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.exp_log import exp
 from verax.ops.elementwise.select import select
+from verax.ops.reductions.recurrence import linear_recurrence, neighbours
 from verax.ops.structure.create import ones, zeros
-from verax.ops.structure.joining import concatenate, rev
-from verax.ops.structure.slicing import pad, slice_in_dim
+from verax.ops.structure.joining import rev
 from verax.rules.families.cumulative import ScanParams, running
 from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
 from verax.rules.families.reducer import (
@@ -35,51 +34,7 @@ from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import JvpRule, NDArray, Row, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANY_FLOAT, NUMBER, aval_of
-from verax.rules.values.sizes import as_axis, surely_less
-
-type Elements = tuple[Array, ...]
-
-
-def associative_scan(
-    combine: Callable[[Elements, Elements], Elements], elements: Elements, axis: int
-) -> Elements:
-    """The running combinations of `elements` along `axis`, in about 2 n steps.
-
-    `combine` is associative and works on slices of all elements at once.
-    """
-    x, *_ = elements
-    n = x.shape[axis]
-    if surely_less(n, 2):
-        return elements
-
-    def part(start: int, limit: int) -> Elements:
-        return tuple([slice_in_dim(x, start, limit, 2, axis) for x in elements])
-
-    odd = associative_scan(combine, combine(part(0, n - 1), part(1, n)), axis)
-    first = tuple([slice_in_dim(x, 0, 1, 1, axis) for x in elements])
-    if n == 2:
-        return tuple(
-            [concatenate((x, y), axis) for x, y in zip(first, odd, strict=True)]
-        )
-    before = odd
-    if n % 2 == 0:
-        before = tuple([slice_in_dim(x, 0, n // 2 - 1, 1, axis) for x in odd])
-    even = combine(before, part(2, n))
-    joined = [concatenate((x, y), axis) for x, y in zip(first, even, strict=True)]
-    return tuple([interleave(x, y, axis) for x, y in zip(joined, odd, strict=True)])
-
-
-def interleave(even: Array, odd: Array, axis: int) -> Array:
-    """The elements of `even` and `odd` in turns along `axis`."""
-    n = even.shape[axis] + odd.shape[axis]
-
-    def spread(x: Array, low: int) -> Array:
-        edges = [(0, 0, 0)] * x.ndim
-        edges[axis] = (low, n - low - 2 * x.shape[axis] + 1, 1)
-        return pad(x, zeros(x.aval.with_shape(())), edges)
-
-    join = bitwise_or if is_bool(even.dtype) else add
-    return join(spread(even, 0), spread(odd, 1))
+from verax.rules.values.sizes import as_axis
 
 
 def jvp_by_scan(
@@ -99,54 +54,24 @@ def jvp_by_scan(
 
 
 def product_tangent(x: Array, y: Array, t: Array, axis: int) -> Array:
-    """The product rule, which is right at zeros."""
-
-    def combine(left: Elements, right: Elements) -> Elements:
-        (a, t_a), (b, t_b) = left, right
-        return mul(a, b), add(mul(t_a, b), mul(a, t_b))
-
-    return associative_scan(combine, (x, t), axis)[1]
+    """The product rule, which is right at zeros: dy_i = x_i dy_(i-1) + y_(i-1) t_i."""
+    before = neighbours(y, axis, ones)
+    return linear_recurrence(x, mul(before, t), axis)
 
 
-def extreme_tangent(
-    choose: Callable[[Array, Array], Array],
-) -> Callable[[Array, Array, Array, int], Array]:
+def extreme_tangent(x: Array, y: Array, t: Array, axis: int) -> Array:
     """The mean of the tangents over the places so far where the extreme is."""
-
-    def combine(left: Elements, right: Elements) -> Elements:
-        best = choose(left[0], right[0])
-        sums = []
-        for a, b in zip(left[1:], right[1:], strict=True):
-            none = zeros(a.aval)
-            from_left = select(eq(left[0], best), a, none)
-            sums.append(add(from_left, select(eq(right[0], best), b, none)))
-        return best, *sums
-
-    def tangent(x: Array, y: Array, t: Array, axis: int) -> Array:
-        elements = (x, t, ones(t.aval))
-        _, total, count = associative_scan(combine, elements, axis)
-        return div(total, count)
-
-    return tangent
+    none, one = zeros(t.aval), ones(t.aval)
+    kept = select(eq(y, neighbours(y, axis, zeros)), one, none)
+    here = eq(x, y)
+    total = linear_recurrence(kept, select(here, t, none), axis)
+    return div(total, linear_recurrence(kept, select(here, one, none), axis))
 
 
 def log_sum_exp_tangent(x: Array, y: Array, t: Array, axis: int) -> Array:
     """dy_i = dy_(i-1) exp(y_(i-1) - y_i) + t_i exp(x_i - y_i)."""
-    n = x.shape[axis]
-    if n == 0:
-        return t
-    before = slice_in_dim(y, 0, n - 1, 1, axis)
-    decay = weight(before, slice_in_dim(y, 1, n, 1, axis))
-    first = zeros(
-        x.aval.with_shape(1 if i == axis else s for i, s in enumerate(x.shape))
-    )
-
-    def combine(left: Elements, right: Elements) -> Elements:
-        (a, t_a), (b, t_b) = left, right
-        return mul(a, b), add(mul(t_a, b), t_b)
-
-    elements = concatenate((first, decay), axis), mul(t, weight(x, y))
-    return associative_scan(combine, elements, axis)[1]
+    decay = weight(neighbours(y, axis, zeros), y)
+    return linear_recurrence(decay, mul(t, weight(x, y)), axis)
 
 
 def weight(x: Array, y: Array) -> Array:
@@ -223,7 +148,7 @@ cummax_p: Row[ScanParams] = running(
     larger_or_smaller("maximum"),
     lowest,
     accepts=NUMBER,
-    jvp=jvp_by_scan(lambda: cummax_p, extreme_tangent(max)),
+    jvp=jvp_by_scan(lambda: cummax_p, extreme_tangent),
     domain=EXTREMES,
     exact=True,
 )
@@ -233,7 +158,7 @@ cummin_p: Row[ScanParams] = running(
     larger_or_smaller("minimum"),
     highest,
     accepts=NUMBER,
-    jvp=jvp_by_scan(lambda: cummin_p, extreme_tangent(min)),
+    jvp=jvp_by_scan(lambda: cummin_p, extreme_tangent),
     domain=EXTREMES,
     exact=True,
 )

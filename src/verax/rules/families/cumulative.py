@@ -81,17 +81,27 @@ class ScanParams(Params):
     reverse: bool = False
 
 
+type Operands = Sequence[Operand]
+"""Arrays of one type, whose rows are folded together; the last is the result's."""
+
+
 @frozen(repr=False)
 class Step(ReprMixin):
     """The fold of one row into the next, in StableHLO, and its start.
 
-    What is not `light` is not computed twice to fold in parts.
+    Attributes:
+        combine: the fold of two folds, which need not be of one operand.
+        identity: what changes no fold, for each operand.
+        exact: it does not round.
+        light: it is cheap enough to be computed twice, to fold in parts.
+        in_blocks: folds in double precision are rounded less often in blocks.
     """
 
-    combine: Combine
-    identity: Callable[[DType], Scalar]
-    exact: bool
-    light: bool
+    combine: Callable[[Emitter, Operands, Operands], Operands]
+    identity: Callable[[DType], Sequence[Scalar]]
+    exact: bool = False
+    light: bool = True
+    in_blocks: bool = True
 
     def working(self, dtype: DType) -> DType:
         """The dtype of the fold so far."""
@@ -117,7 +127,12 @@ def running(
     on rows, and `identity(dtype)` is its neutral element. A step rounds unless `exact`,
     and takes long unless `light`.
     """
-    step = Step(combine, identity, exact, light)
+    step = Step(
+        lambda e, xs, ys: (combine(e, *xs, *ys),),
+        lambda dtype: (identity(dtype),),
+        exact,
+        light,
+    )
     row: Row[ScanParams] = Row(
         name,
         ScanParams,
@@ -126,15 +141,8 @@ def running(
         jvp=jvp,
         transpose=transpose,
         batch=one_batched(lambda p, size, x, axis: batch_scan(row, p, x, axis)),
-        lower=lambda e, p, xs, outs: (lower_scan(e, p, xs[0], step),),
-        kernel=Kernel(
-            dict.fromkeys(
-                FOLDED, lambda e, p, xs, outs: (lower_on_cpu(e, p, xs[0], step),)
-            ),
-            suits=lambda p, avals: avals[0].shape[p.axis] > 1,
-            least=LEAST,
-            lowers=True,
-        ),
+        lower=lambda e, p, xs, outs: (lower_scan(e, p, xs, step),),
+        kernel=loops_of(step, FOLDED, LEAST),
         draw=lambda random: draw_scan(random, accepts),
         domains=(domain,),
         traits=Traits(Work.STORED, each_operand, quick_in_numpy=True),
@@ -144,6 +152,16 @@ def running(
         ),
     )
     return row
+
+
+def loops_of(step: Step, dtypes: Sequence[DType], least: int) -> Kernel:
+    """The kernel of a row whose fold has these steps."""
+    return Kernel(
+        dict.fromkeys(dtypes, lambda e, p, xs, outs: (lower_on_cpu(e, p, xs, step),)),
+        suits=lambda p, avals: avals[0].shape[p.axis] > 1,
+        least=least,
+        lowers=True,
+    )
 
 
 def scan_typing(
@@ -188,53 +206,60 @@ def draw_scan(random: Random, accepts: Kind) -> Sample[ScanParams]:
     return Sample(evolve(params, axis=0), (x,), (Domain(-2, 2, smooth=False),))
 
 
-def lower_scan(e: Emitter, p: ScanParams, x: Operand, step: Step) -> Operand:
+def lower_scan(e: Emitter, p: ScanParams, xs: Operands, step: Step) -> Operand:
     """A loop over the rows of the dimension, which goes to the front for it.
 
     Small floats are folded as float32: two levels would round them twice.
     """
-    shape, axis, dtype = x.aval.shape, p.axis, x.aval.dtype
+    shape, axis, dtype = xs[-1].aval.shape, p.axis, xs[-1].aval.dtype
     if surely_less(shape[axis], 2):
-        return x
+        return xs[-1]
     small = is_float(dtype) and dtype.itemsize < 4
-    x = converted(e, x, float32) if small else x
     order = (axis, *(i for i in range(len(shape)) if i != axis))
-    rows = transposed(e, x, order)
-    fold = two_levels if surely_less(LONGEST, shape[axis]) else loop
-    result = fold(e, rows, step, p.reverse)
+    rows = [transposed(e, converted(e, x, float32) if small else x, order) for x in xs]
+    if len(rows) == 1 and surely_less(LONGEST, shape[axis]):
+        result = two_levels(e, rows[0], step, p.reverse)
+    else:
+        result = loop(e, rows, step, p.reverse)
     y = transposed(e, result, tuple(order.index(i) for i in range(len(shape))))
     return converted(e, y, dtype)
 
 
-def lower_on_cpu(e: Emitter, p: ScanParams, x: Operand, step: Step) -> Operand:
+def lower_on_cpu(e: Emitter, p: ScanParams, xs: Operands, step: Step) -> Operand:
     """Loops over the dimension where it is, over several rows at a time.
 
     XLA makes machine code of such loops, without a call in each step.
     """
-    shape, n = x.aval.shape, x.aval.shape[p.axis]
+    shape, n = xs[0].aval.shape, xs[0].aval.shape[p.axis]
     before, after = prod(shape[: p.axis]), prod(shape[p.axis + 1 :])
-    runs = reshaped(e, x, (before, n) if after == 1 else (before, n, after))
+    whole = (before, n) if after == 1 else (before, n, after)
+    runs = [reshaped(e, x, whole) for x in xs]
     few = max(before, after) < LANES
     fold = in_parts if few and n >= LONGEST and step.light else over_runs
     return reshaped(e, fold(e, runs, step, p.reverse), shape)
 
 
-def in_parts(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
+def in_parts(e: Emitter, xs: Operands, step: Step, reverse: bool) -> Operand:
     """Each run in parts, with the fold of the parts before it to begin with."""
-    count, n, *rest = x.aval.shape
+    count, n, *rest = xs[0].aval.shape
     size = -(-n // LANES)
     missing = size * LANES - n
-    low = missing if reverse else 0
-    start = step.identity(x.aval.dtype)
-    full = extended(e, x, start, missing, reverse)
-    rows = reshaped(e, full, (count * LANES, size, *rest))
-    (totals,) = fold_rows(e, rows, step, reverse, Rows(count * LANES))
-    totals = over_runs(e, reshaped(e, totals, (count, LANES, *rest)), step, reverse)
-    edge = -1 if reverse else 1
-    starts = padded(e, totals, start, edge, -edge, 1)
-    starts = reshaped(e, starts, (count * LANES, 1, *rest))
-    y = reshaped(e, over_runs(e, rows, step, reverse, starts), full.aval.shape)
-    return sliced(e, y, low, low + n, 1)
+    low, edge = (missing, -1) if reverse else (0, 1)
+    identity = step.identity(xs[0].aval.dtype)
+    rows = []
+    for x, start in zip(xs, identity, strict=True):
+        full = extended(e, x, start, missing, reverse)
+        rows.append(reshaped(e, full, (count * LANES, size, *rest)))
+    totals, _ = fold_rows(e, rows, step, reverse, Rows(count * LANES))
+    ends = [reshaped(e, x, (count, LANES, *rest)) for x in totals]
+    before = over_runs(e, ends, step, reverse)
+    before = padded(e, before, identity[-1], edge, -edge, 1)
+    first = before.aval.with_shape((count * LANES, 1, *rest))
+    starts = [e.constant(start, first) for start in identity[:-1]]
+    starts.append(reshaped(e, before, first.shape))
+    y = over_runs(e, rows, step, reverse, starts)
+    whole = reshaped(e, y, (count, size * LANES, *rest))
+    return sliced(e, whole, low, low + n, 1)
 
 
 def extended(
@@ -251,7 +276,7 @@ def extended(
 
 
 def over_runs(
-    e: Emitter, x: Operand, step: Step, reverse: bool, starts: Operand | None = None
+    e: Emitter, xs: Operands, step: Step, reverse: bool, starts: Operands = ()
 ) -> Operand:
     """Folds along dimension 1, each from its start if there are such.
 
@@ -259,23 +284,26 @@ def over_runs(
     another array, for XLA copies what a loop within a loop both reads and writes. The
     last may go with some before them again.
     """
-    count = x.aval.shape[0]
-    lanes = min(count, -(-LANES // prod(x.aval.shape[2:])))
+    aval = xs[-1].aval
+    count = aval.shape[0]
+    lanes = min(count, -(-LANES // prod(aval.shape[2:])))
     if lanes == count:
-        return fold_rows(e, x, step, reverse, Rows(lanes, starts=starts, into=x))[1]
+        rows = Rows(lanes, starts=starts, into=xs[-1])
+        return fold_rows(e, xs, step, reverse, rows)[1][0]
     counter = ShapedArray((), int32)
-    types = (counter, x.aval)
+    types = (counter, aval)
 
-    def more(xs: Sequence[Operand]) -> Sequence[Operand]:
-        return (compared(e, xs[0], "LT", e.constant(count, counter)),)
+    def more(state: Operands) -> Operands:
+        return (compared(e, state[0], "LT", e.constant(count, counter)),)
 
-    def fold(xs: Sequence[Operand]) -> Sequence[Operand]:
-        rows = Rows(lanes, xs[0], starts, xs[1])
-        (at,) = e.op("stablehlo.add", (xs[0], e.constant(lanes, counter)), (counter,))
-        return at, fold_rows(e, x, step, reverse, rows)[1]
+    def fold(state: Operands) -> Operands:
+        at, y = state
+        rows = Rows(lanes, at, starts, y)
+        (after,) = e.op("stablehlo.add", (at, e.constant(lanes, counter)), (counter,))
+        return after, *fold_rows(e, xs, step, reverse, rows)[1]
 
     regions, zero = ((types, more), (types, fold)), e.constant(0, counter)
-    return e.op("stablehlo.while", (zero, e.constant(0, x.aval)), types, regions)[1]
+    return e.op("stablehlo.while", (zero, e.constant(0, aval)), types, regions)[1]
 
 
 @frozen(repr=False)
@@ -292,67 +320,68 @@ class Rows(ReprMixin):
 
     count: int
     at: Operand | None = None
-    starts: Operand | None = None
+    starts: Operands = ()
     into: Operand | None = None
 
 
 def fold_rows(
-    e: Emitter, x: Operand, step: Step, reverse: bool, rows: Rows
-) -> Sequence[Operand]:
+    e: Emitter, xs: Operands, step: Step, reverse: bool, rows: Rows
+) -> tuple[Operands, Operands]:
     """The folds of whole rows, and the array with those up to each element if any."""
-    _, n, *rest = x.aval.shape
-    row = x.aval.with_shape((rows.count, 1, *rest))
+    _, n, *rest = xs[0].aval.shape
+    row = xs[0].aval.with_shape((rows.count, 1, *rest))
     total = row.with_dtype(step.working(row.dtype))
     counter, sizes = ShapedArray((), int32), i64s(row.shape)
     zero = e.constant(0, counter)
     at, tail = zero if rows.at is None else rows.at, [zero for _ in rest]
 
-    def read(x: Operand, i: Operand) -> Operand:
-        out = x.aval.with_shape(row.shape)
-        places = (x, at, i, *tail)
-        (here,) = e.op("stablehlo.dynamic_slice", places, (out,), slice_sizes=sizes)
-        return converted(e, here, total.dtype)
+    def read(sources: Operands, i: Operand) -> Operands:
+        place, here = (at, i, *tail), list[Operand]()
+        for x in sources:
+            out = x.aval.with_shape(row.shape)
+            (part,) = e.op(
+                "stablehlo.dynamic_slice", (x, *place), (out,), slice_sizes=sizes
+            )
+            here.append(converted(e, part, total.dtype))
+        return here
 
-    def written(ys: Sequence[Operand], fold: Operand, i: Operand) -> Sequence[Operand]:
-        new = converted(e, fold, row.dtype)
+    def written(ys: Operands, fold: Operands, i: Operand) -> Operands:
+        new = converted(e, fold[-1], row.dtype)
         update = "stablehlo.dynamic_update_slice"
         return [e.op(update, (y, new, at, i, *tail), (y.aval,))[0] for y in ys]
 
-    def more(xs: Sequence[Operand]) -> Sequence[Operand]:
-        return (compared(e, xs[0], "NE", e.constant(end, counter)),)
+    def more(state: Operands) -> Operands:
+        return (compared(e, state[0], "NE", e.constant(end, counter)),)
 
-    def advance(xs: Sequence[Operand]) -> Sequence[Operand]:
-        i, fold, *others = xs
-        levels, ys = others[:depth], others[depth:]
-        here = read(ys[0] if rows.into is x else x, i)
-        if levels:
-            fold, *levels = fold_in_blocks(e, step, block, i, (fold, *levels, here))
+    def advance(state: Operands) -> Operands:
+        i, folds, ys = state[0], state[1 : depth + 1], state[depth + 1 :]
+        here = read([*xs[:-1], ys[0]] if rows.into is xs[-1] else xs, i)
+        if block:
+            folds = fold_in_blocks(e, step, block, i, folds, here)
         else:
-            fold = step.combine(e, fold, here)
-        (i_next,) = e.op("stablehlo.add", (i, e.constant(forward, counter)), (counter,))
-        return i_next, fold, *levels, *written(ys, fold, i)
+            folds = step.combine(e, folds, here)
+        (after,) = e.op("stablehlo.add", (i, e.constant(forward, counter)), (counter,))
+        return after, *folds, *written(ys, folds[: len(xs)], i)
 
     first, end, forward = (n - 1, -1, -1) if reverse else (0, n, 1)
     block = block_of(step, row.dtype, n)
     place = e.constant(first, counter)
-    here = read(x, place)
-    levels: list[Operand] = []
-    if rows.starts is None:
-        fold = here
-        if block:
-            levels = [e.constant(step.identity(total.dtype), total), here]
-    else:
-        before = read(rows.starts, zero)
-        fold = step.combine(e, before, here)
-        levels = [before, here] if block else []
-    depth = len(levels)
+    fold: Operands
+    fold = inner = read(xs, place)
+    before: Operands = read(rows.starts, zero)
+    if before:
+        fold = step.combine(e, before, inner)
+    elif block:
+        before = [e.constant(start, total) for start in step.identity(total.dtype)]
+    carried = [*fold, *before, *inner] if block else [*fold]
+    depth = len(carried)
     ys = written([] if rows.into is None else [rows.into], fold, place)
-    start = (e.constant(first + forward, counter), fold, *levels, *ys)
+    start = (e.constant(first + forward, counter), *carried, *ys)
     types = tuple([one.aval for one in start])
-    _, fold, *others = e.op(
+    _, *others = e.op(
         "stablehlo.while", start, types, ((types, more), (types, advance))
     )
-    return fold, *others[depth:]
+    return others[: len(xs)], others[depth:]
 
 
 def block_of(step: Step, dtype: DType, n: int) -> int:
@@ -361,30 +390,35 @@ def block_of(step: Step, dtype: DType, n: int) -> int:
     So numbers in double precision are rounded the square root of `n` times.
     """
     spare = step.exact or step.working(dtype) != dtype or not is_float(dtype)
-    return 0 if spare or not surely_less(SEVERAL, n) else 1 << n.bit_length() // 2
+    few = spare or not step.in_blocks or not surely_less(SEVERAL, n)
+    return 0 if few else 1 << n.bit_length() // 2
 
 
 def fold_in_blocks(
-    e: Emitter, step: Step, block: int, i: Operand, state: Sequence[Operand]
-) -> Sequence[Operand]:
+    e: Emitter, step: Step, block: int, i: Operand, folds: Operands, here: Operands
+) -> Operands:
     """The fold so far, that before the block, and that of the block, with one more."""
-    fold, before, inner, here = state
+    size = len(here)
+    fold, before, inner = folds[:size], folds[size : 2 * size], folds[2 * size :]
     (rest,) = e.op("stablehlo.and", (i, e.constant(block - 1, i.aval)), (i.aval,))
     begins = compared(e, rest, "EQ", e.constant(0, i.aval))
 
-    def chosen(x: Operand, y: Operand) -> Operand:
-        return e.op("stablehlo.select", (begins, x, y), (x.aval,))[0]
+    def chosen(xs: Operands, ys: Operands) -> Operands:
+        return [
+            e.op("stablehlo.select", (begins, x, y), (x.aval,))[0]
+            for x, y in zip(xs, ys, strict=True)
+        ]
 
     before = chosen(fold, before)
     inner = chosen(here, step.combine(e, inner, here))
-    return step.combine(e, before, inner), before, inner
+    return *step.combine(e, before, inner), *before, *inner
 
 
-def loop(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
+def loop(e: Emitter, xs: Operands, step: Step, reverse: bool) -> Operand:
     """Fold each row into those before it, in place."""
-    whole = reshaped(e, x, (1, *x.aval.shape))
-    (_, y) = fold_rows(e, whole, step, reverse, Rows(1, into=whole))
-    return reshaped(e, y, x.aval.shape)
+    whole = [reshaped(e, x, (1, *x.aval.shape)) for x in xs]
+    (_, (y,)) = fold_rows(e, whole, step, reverse, Rows(1, into=whole[-1]))
+    return reshaped(e, y, xs[-1].aval.shape)
 
 
 def two_levels(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
@@ -393,21 +427,23 @@ def two_levels(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
     Their size is no power of two: transposing such takes twice as long.
     """
     n, rest = x.aval.shape[0], x.aval.shape[1:]
+    (start,) = step.identity(x.aval.dtype)
     size = (1 << ((n - 1).bit_length() + 1) // 2) // 4 + 16
     count = -(-n // size)
     missing = count * size - n
-    tail, start = tuple(range(2, 2 + len(rest))), step.identity(x.aval.dtype)
+    tail = tuple(range(2, 2 + len(rest)))
     full = padded(e, x, start, 0, missing)
     blocks = reshaped(e, full, (count, size, *rest))
-    inside = loop(e, transposed(e, blocks, (1, 0, *tail)), step, reverse)
+    inside = loop(e, [transposed(e, blocks, (1, 0, *tail))], step, reverse)
     edge = 0 if reverse else size - 1
     totals = reshaped(e, sliced(e, inside, edge, edge + 1), (count, *rest))
-    totals = loop(e, totals, step, reverse)
+    totals = loop(e, [totals], step, reverse)
     shifted = (
         padded(e, totals, start, -1, 1) if reverse else padded(e, totals, start, 1, -1)
     )
     spread = e.broadcast(shifted, inside.aval.shape, (1, *tail))
-    joined = transposed(e, step.combine(e, spread, inside), (1, 0, *tail))
+    (whole,) = step.combine(e, (spread,), (inside,))
+    joined = transposed(e, whole, (1, 0, *tail))
     return sliced(e, reshaped(e, joined, (count * size, *rest)), 0, n)
 
 
