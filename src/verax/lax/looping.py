@@ -39,7 +39,7 @@ from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import lt
 from verax.ops.elementwise.convert import convert
-from verax.ops.reductions import cumulative
+from verax.ops.reductions import recurrence
 from verax.ops.structure.casts import varying_too
 from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.shape import broadcast, reshape
@@ -556,4 +556,4 @@ def associative_scan(
     given = turned([x if isinstance(x, Array) else broadcast(x, ()) for x in leaves])
     if given[0].shape[place] > 1:  # what is put together from parts is not weak
         given = tuple([convert(x, x.dtype) for x in given])
-    return tree.unflatten(turned(cumulative.associative_scan(combine, given, place)))
+    return tree.unflatten(turned(recurrence.associative_scan(combine, given, place)))

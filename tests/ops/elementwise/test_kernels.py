@@ -321,6 +321,7 @@ def test_every_row_with_a_kernel_is_tested_here() -> None:
     windows = {f"reduce_window_{kind}" for kind in ("sum", "max", "min")}
     moved = {"pad", *windows}  # tests/ops/{structure,windows}
     folds = {f"cum{kind}" for kind in ("sum", "prod", "max", "min", "logsumexp")}
+    folds.add("linear_recurrence")  # tests/ops/reductions
     named = {*CASES, *PAIRS, *others, *products, *moved, *folds, *IN_PIECES}
     assert {row.name for row in rows} == named
 

@@ -92,7 +92,7 @@ def agree(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("case", "name"), crossed(CASES, FOLDS, 5))
-def test_derivatives_are_those_of_xla(name: str, case: str) -> None:
+def test_derivatives_are_those_of_numpy_and_xla(name: str, case: str) -> None:
     shape, axis = CASES[case]
     fold = FOLDS[name][0]
     x, t = drawn(shape, "float32").astype("f4"), drawn(shape, "float32").astype("f4")
@@ -101,10 +101,12 @@ def test_derivatives_are_those_of_xla(name: str, case: str) -> None:
         f = lambda x: fold(x, axis, reverse=True)  # noqa: E731
         return verax.jvp(f, (x,), (t,))[1], verax.vjp(f, x)[1](t)[0]
 
-    ways: tuple[Any, ...] = ("auto", "xla")
-    results = [verax.jit(slopes, cpu_lowerings=how)(x) for how in ways]
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_allclose(one, other, 1e-4, 1e-3)
+    # Elsewhere than on a CPU they are trees of steps, which XLA takes seconds for.
+    ways: tuple[Any, ...] = ("auto", "xla") if shape[axis] < 50 else ("auto",)
+    compiled = [verax.jit(slopes, cpu_lowerings=how)(x) for how in ways]
+    for values in compiled:
+        for one, other in zip(values, slopes(x), strict=True):
+            np.testing.assert_allclose(one, other, 1e-4, 1e-3)
 
 
 @pytest.mark.slow
