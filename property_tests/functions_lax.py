@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -271,6 +272,26 @@ def logsum(x: NDArray, axis: int) -> NDArray:
     return actual
 
 
+def recurrence(a: NDArray, x: NDArray, axis: int = 0, reverse: bool = False) -> NDArray:
+    """y[i] = a[i] y[i-1] + x[i], one step after the other."""
+    factors, y = np.moveaxis(a, axis, 0), np.moveaxis(x.copy(), axis, 0)
+    places = range(len(y))[::-1] if reverse else range(len(y))
+    for before, i in pairwise(places):
+        y[i] += factors[i] * y[before]
+    return np.moveaxis(y, 0, axis)
+
+
+def recurrences(random: np.random.Generator) -> Iterator[Call]:
+    """Along each axis and from each end."""
+    for dtype in (*FLOATS, np.complex64):
+        a, x = (numbers(random, (2, 3, 4), dtype) for _ in range(2))
+        yield called(a, x)
+        for axis in (0, 1, -1):
+            yield called(a, x, axis)
+            yield Call((a, x), {"axis": axis, "reverse": True})
+    yield called(*(numbers(random, (0, 2), np.float32) for _ in range(2)))
+
+
 SIGNED: Final = (*FLOATS, np.int8, np.int16, np.int32, np.complex64)
 LOGICAL: Final = (np.bool_, *INTEGERS)
 ARITHMETIC: Final = (
@@ -365,6 +386,7 @@ REDUCTIONS: Final = (
     along("cummax", np.maximum.accumulate, (*FLOATS, *INTEGERS)),
     along("cummin", np.minimum.accumulate, (*FLOATS, *INTEGERS)),
     along("cumlogsumexp", logsum, FLOATS),
+    whole("linear_recurrence", recurrence, recurrences),
 )
 
 
