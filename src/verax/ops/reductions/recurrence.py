@@ -19,7 +19,16 @@ import numpy as np
 from attrs import evolve
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bfloat16, float16, float32, float64, is_bool, numpy_dtype
+from verax.ir.dtypes import (
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    is_bool,
+    numpy_dtype,
+)
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.bits import bitwise_or
@@ -68,6 +77,7 @@ from verax.rules.values.sizes import as_axis, beside, draw_shape, surely_less
 
 type Elements = tuple[Array, ...]
 
+DTYPES: Final = (bfloat16, float16, float32, float64, complex64, complex128)
 NAME: Final = "linear_recurrence"
 
 
@@ -284,7 +294,7 @@ linear_recurrence_p: Row[ScanParams] = Row(
     transpose=pull_recurrence,
     batch=batch_recurrence,
     lower=lower_recurrence,
-    kernel=loops_of(STEP, (bfloat16, float16, float32, float64), least=2),
+    kernel=loops_of(STEP, DTYPES, least=2),
     draw=draw_recurrence,
     domains=(Domain(-2, 2, special=(0,)), REALS),
     traits=Traits(Work.STORED, each_operand),

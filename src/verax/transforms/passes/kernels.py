@@ -107,7 +107,8 @@ def kernel_of(eqn: Eqn, readers: Readers, everywhere: bool) -> Jaxpr | None:
     dtype = dtype_of(kernel, out.dtype)
     if dtype not in kernel.functions or out.symbolic:
         return None
-    if any([real_dtype(a.aval.dtype) != out.dtype for a in eqn.invars]):
+    dtypes = {a.aval.dtype for a in eqn.invars}
+    if any([out.dtype not in (one, real_dtype(one)) for one in dtypes]):
         return None
     if kernel.simple and is_simple(eqn.invars[-1], kernel):
         return None
