@@ -11,6 +11,7 @@ Comm. Soc. Math. Kharkov 10 (1934).
 """
 
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 
 import mpmath as mp
@@ -19,6 +20,10 @@ type Function = Callable[[mp.mpf], mp.mpf]
 ROUNDS = 30
 GRID = 40
 """So many points are looked at between two of the alternating ones."""
+STRIDE = 5
+"""First one in so many of them is, and then those about the largest."""
+FRACTION = 256
+"""Bits after the point of the integers by which polynomials are evaluated."""
 
 
 def minimax(
@@ -34,18 +39,16 @@ def minimax(
     Without a weight the error is relative to f.
     """
     with mp.workdps(digits):
-        scale = weight or (lambda x: 1 / f(x))
         a, b = mp.mpf(low), mp.mpf(high)
         angles = [mp.pi * i / terms for i in range(terms + 1)]
         points = [(a + b) / 2 - (b - a) / 2 * mp.cos(angle) for angle in angles]
-        values: dict[mp.mpf, tuple[mp.mpf, mp.mpf]] = {}
         coefficients: list[mp.mpf] = []
         worst = mp.inf
 
+        @cache
         def known(x: mp.mpf) -> tuple[mp.mpf, mp.mpf]:
-            if x not in values:
-                values[x] = f(x), scale(x)
-            return values[x]
+            value = f(x)
+            return value, weight(x) if weight else 1 / value
 
         for _ in range(ROUNDS):
             rows = [
@@ -54,10 +57,11 @@ def minimax(
             ]
             right = [known(x)[0] for x in points]
             *coefficients, level = mp.lu_solve(mp.matrix(rows), mp.matrix(right))
+            polynomial = evaluator(coefficients)
 
-            def error(x: mp.mpf, own: list[mp.mpf] = coefficients) -> mp.mpf:
+            def error(x: mp.mpf, own: Function = polynomial) -> mp.mpf:
                 value, factor = known(x)
-                return factor * (value - sum(c * x**k for k, c in enumerate(own)))
+                return factor * (value - own(x))
 
             points = extremes(error, [a, *points, b])
             worst = max(abs(error(x)) for x in points)
@@ -66,23 +70,51 @@ def minimax(
         return coefficients, worst
 
 
+def evaluator(coefficients: list[mp.mpf]) -> Function:
+    """A polynomial by Horner's rule in integers, which are faster than floats here."""
+    whole = [int(mp.ldexp(c, FRACTION)) for c in reversed(coefficients)]
+
+    def polynomial(x: mp.mpf) -> mp.mpf:
+        factor, total = int(mp.ldexp(x, FRACTION)), 0
+        for c in whole:
+            total = (total * factor >> FRACTION) + c
+        return mp.ldexp(mp.mpf(total), -FRACTION)
+
+    return polynomial
+
+
 def extremes(error: Function, ends: list[mp.mpf]) -> list[mp.mpf]:
     """The alternating extremes of an error, one for each of the inner points."""
-    grid = sorted(
-        {
-            low + (high - low) * i / GRID
-            for low, high in pairwise(ends)
-            for i in range(GRID + 1)
-        }
-    )
-    runs: list[list[tuple[mp.mpf, mp.mpf]]] = []
-    for x in grid:
-        value = error(x)
-        if not runs or (runs[-1][-1][0] > 0) != (value > 0):
+    grid = [
+        low + (high - low) * i / GRID
+        for low, high in pairwise(ends)
+        for i in range(GRID)
+        if low < high
+    ]
+    grid.append(ends[-1])
+
+    @cache
+    def at(i: int) -> mp.mpf:
+        return error(grid[i])
+
+    runs: list[list[int]] = []
+    for i in (*range(0, len(grid) - 1, STRIDE), len(grid) - 1):
+        if not runs or (at(runs[-1][-1]) > 0) != (at(i) > 0):
             runs.append([])
-        runs[-1].append((value, x))
-    best = [max(run, key=lambda pair: abs(pair[0])) for run in runs]
+        runs[-1].append(i)
     count = len(ends) - 2
+    best = [top(at, max(run, key=lambda i: abs(at(i))), len(grid)) for run in runs]
     while len(best) > count:  # the smallest goes, from an end so that signs alternate
-        best.pop(0 if abs(best[0][0]) < abs(best[-1][0]) else -1)
-    return [x for _, x in best]
+        best.pop(0 if abs(at(best[0])) < abs(at(best[-1])) else -1)
+    return [grid[i] for i in best]
+
+
+def top(values: Callable[[int], mp.mpf], start: int, count: int) -> int:
+    """The place of an extreme, uphill or downhill from where it is nearly reached."""
+    sign = mp.sign(values(start))
+    for step in (-1, 1):
+        while 0 <= start + step < count and (
+            sign * values(start + step) > sign * values(start)
+        ):
+            start += step
+    return start
