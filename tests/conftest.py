@@ -10,6 +10,7 @@ from property_tests.profiles import (
     load_profile,
     show_all_frames,
 )
+from tests.efforts import little_effort as little_effort
 
 load_profile()
 hear_interrupts()

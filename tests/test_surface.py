@@ -36,6 +36,7 @@ def test_a_public_class_says_its_public_home(cls: type) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cls", CLASSES, ids=repr)
+@pytest.mark.usefixtures("little_effort")
 def test_examples_in_public_classes(cls: type) -> None:
     """Which doctest itself finds only where a class claims to be defined."""
     names = {

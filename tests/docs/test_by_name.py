@@ -34,6 +34,7 @@ class NearlyEqual(doctest.OutputChecker):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.usefixtures("little_effort")
 def test_examples_print_what_is_written(path: Path) -> None:
     test = doctest.DocTestParser().get_doctest(
         path.read_text(), {}, path.stem, str(path), 0

@@ -36,6 +36,7 @@ def strings(picture: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("little_effort")
 def test_the_transformer_learns(tmp_path: Path) -> None:
     picture = tmp_path / "new" / "transformer.svg"
     run = transformer.main(["--steps", "20", "--out", str(picture)])

@@ -112,6 +112,7 @@ def test_samples_are_those_of_the_parts() -> None:
         )[1],
     ],
 )
+@pytest.mark.usefixtures("little_effort")
 def test_programs_and_batches_draw_the_same(draw: Any) -> None:
     check_draws(draw, double())
 

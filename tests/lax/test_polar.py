@@ -25,6 +25,7 @@ def conditioned(shape: tuple[int, int], condition: float, dtype: Any) -> np.ndar
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("condition", by_turns([1.0, 1e3, 1e7], 2, NIGHTLY))
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (20, 18), (60, 60)])
+@pytest.mark.usefixtures("little_effort")
 def test_polar_decompositions(
     shape: tuple[int, int], condition: float, dtype: Any
 ) -> None:

@@ -72,6 +72,7 @@ def agree(result: Any, due: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("name", SOLVES)
+@pytest.mark.usefixtures("little_effort")
 def test_derivatives_of_solves(name: str, chain: str) -> None:
     (f, g), change = SOLVES[name], CHAINS[chain]
     with double_precision():
@@ -84,6 +85,7 @@ AXES = [(None, 0), (2, None), (1, 1)]
 @pytest.mark.slow
 @pytest.mark.parametrize("axes", AXES)
 @pytest.mark.parametrize("name", SOLVES)
+@pytest.mark.usefixtures("little_effort")
 def test_batches_of_solves(name: str, axes: tuple[int | None, int | None]) -> None:
     f, g = SOLVES[name]
     args = [

@@ -25,6 +25,7 @@ FLOATS = (np.float16, vnp.bfloat16, np.float32)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.usefixtures("little_effort")
 def test_shapes_and_dtypes(name: str) -> None:
     sample = getattr(random, name)
     assert sample(KEY).shape == ()

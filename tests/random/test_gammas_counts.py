@@ -55,6 +55,7 @@ FLOATS: dict[str, tuple[Draw, str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.usefixtures("little_effort")
 def test_floats(name: str) -> None:
     draw, bits = FLOATS[name]
     actual = np.asarray(draw()).ravel()

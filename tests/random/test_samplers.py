@@ -83,6 +83,7 @@ def test_the_shape_is_that_of_the_samples(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.usefixtures("little_effort")
 def test_none_stands_for_a_shape_only_by_default(name: str) -> None:
     sampler = getattr(random, name)
     if inspect.signature(sampler).parameters["shape"].default is None:

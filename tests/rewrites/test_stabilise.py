@@ -283,9 +283,9 @@ def added(start: Any, xs: Any) -> tuple[Any, Any]:
 def test_sums_in_loops() -> None:
     better = sums("sum_in_a_loop")(added)
     total, ys = better(np.float32(0), -TENTHS)
-    assert abs(float(total) - 8000 * float(TENTHS[0])) < 1e-4
-    assert ys.shape == (8000,)
-    steps = np.arange(8000) * float(TENTHS[0])
+    assert abs(float(total) - len(TENTHS) * float(TENTHS[0])) < 1e-4
+    assert ys.shape == TENTHS.shape
+    steps = np.arange(len(TENTHS)) * float(TENTHS[0])
     np.testing.assert_allclose(ys, 2 * steps, rtol=1e-6)
     infinite = np.array([1, np.inf, 2], np.float32)
     assert better(np.float32(0), -infinite)[0] == np.inf

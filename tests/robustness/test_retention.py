@@ -191,6 +191,7 @@ def count(alive: list[Any]) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "transform"), PAIRS)
+@pytest.mark.usefixtures("little_effort")
 def test_arrays_die_with_what_closed_over_them(kind: str, transform: str) -> None:
     with no_collection():
         alive = experiments(kind, transform, False)

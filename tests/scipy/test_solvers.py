@@ -36,6 +36,7 @@ def close(x: Any, y: Any, tolerance: float = 1e-7) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("solver", "a"), SOLVERS)
+@pytest.mark.usefixtures("little_effort")
 def test_solutions(solver: Callable[..., Any], a: np.ndarray) -> None:
     want = np.linalg.solve(a, B)
     close(solver(a, B, tol=1e-12)[0], want)

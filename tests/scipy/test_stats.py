@@ -89,6 +89,7 @@ def test_on_a_line(distribution: str, function: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("distribution", LINES)
+@pytest.mark.usefixtures("little_effort")
 def test_compiled(distribution: str) -> None:
     module, shapes = getattr(stats, distribution), LINES[distribution][0]
 

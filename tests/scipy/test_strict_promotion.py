@@ -65,6 +65,7 @@ CASES: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.usefixtures("little_effort")
 def test_strict_promotion_changes_nothing(name: str) -> None:
     expected = CASES[name]()
     with verax.numpy_dtype_promotion("strict"), verax.numpy_rank_promotion("raise"):

@@ -20,8 +20,8 @@ CPU = Target(one_cpu=True)
 
 
 def blocks(x: Any) -> Any:
-    for _ in range(6):
-        for _ in range(16):
+    for _ in range(4):
+        for _ in range(6):
             x = vnp.sin(x) * 1.5 + vnp.cos(x)
     return x.sum()
 

@@ -281,9 +281,11 @@ def cases(
     are `given`, or come from the row's `draw`.
     """
 
+    calls = samples(row, wide) if given is None else given
+
     @st.composite
     def one(draw: st.DrawFn) -> Case:
-        sample = draw(samples(row, wide) if given is None else given)
+        sample = draw(calls)
         domains = domains_of(row, sample)
         if wide:
             sample = widened(row, sample)
@@ -297,6 +299,7 @@ def cases(
     return one()
 
 
+@pure(1024)
 def stack(
     aval: ShapedArray,
     domain: Domain,

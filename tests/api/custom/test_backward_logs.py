@@ -50,6 +50,7 @@ LOOPS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("around", [lambda f: f, verax.jit])
 @pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.usefixtures("little_effort")
 def test_a_loop_logs_a_row_for_each_step(name: str, around: Any) -> None:
     """The cotangent at a point is the gradient for what is added there."""
     body, shape = LOOPS[name]

@@ -86,6 +86,7 @@ POLICIES: dict[str, Any] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "policy"), crossed(PROGRAMS, POLICIES))
+@pytest.mark.usefixtures("little_effort")
 def test_derivatives_are_those_of_the_function(name: str, policy: str) -> None:
     f = PROGRAMS[name]
     kept = verax.checkpoint(f, policy=POLICIES[policy])

@@ -348,6 +348,7 @@ RUNS: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
     by_turns(CASES, 2, NIGHTLY),
     ids=lambda function: function.__name__,
 )
+@pytest.mark.usefixtures("little_effort")
 def test_a_rule_means_what_it_read_at_the_call(way: Any, make: Any) -> None:
     f = way(make)
     actual = {name: values(run(f)) for name, (run, _) in RUNS.items()}

@@ -110,6 +110,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", by_turns(sorted(PROGRAMS), 2, NIGHTLY))
+@pytest.mark.usefixtures("little_effort")
 def test_one_file_serves_all_sizes(name: str) -> None:
     function = PROGRAMS[name]
     exported = saved(function, X, shapes=("b, c",))

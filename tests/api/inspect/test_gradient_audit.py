@@ -160,6 +160,7 @@ def in_scan(loss: Any, x: Any) -> Any:
     ("barrier", "around"),
     crossed(BARRIERS, [as_it_is, jitted, checkpointed, mapped, in_scan], 4),
 )
+@pytest.mark.usefixtures("little_effort")
 def test_barriers(barrier: tuple[Any, str, str], around: Any) -> None:
     loss, text, message = barrier
     finding = only(audit_gradient(partial(around, loss))(vnp.arange(1.0, 4.0)))
@@ -286,6 +287,7 @@ def test_where_and_nan(around: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("f", [vnp.sqrt, vnp.log, lambda x: x**0.5, lambda x: 1 / x])
+@pytest.mark.usefixtures("little_effort")
 def test_safe_operands(f: Any) -> None:
     x = vnp.array([4.0, 0.0])
     unsafe = audit_gradient(lambda x: vnp.where(x > 0, f(x), 0.0).sum())(x)
@@ -351,6 +353,7 @@ INPUT = random.normal(random.key(1), (4, 8))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.usefixtures("little_effort")
 def test_vanishing(reverse: bool) -> None:
     weights = WEIGHTS[::-1] if reverse else WEIGHTS
     finding = only(audit_gradient(deep)(2.5 * weights, INPUT, reverse=reverse))
@@ -443,6 +446,7 @@ def test_clean_network() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("little_effort")
 def test_gpt() -> None:
     config = gpt.Config(layers=1)
     params = gpt.init(config, random.key(0))

@@ -76,6 +76,7 @@ def test_odd_values_are_counted() -> None:
 @pytest.mark.parametrize(
     "dtype", [np.float32, vnp.float16, vnp.bfloat16, vnp.float8_e4m3fn, np.complex64]
 )
+@pytest.mark.usefixtures("little_effort")
 def test_shapes_and_dtypes(shape: tuple[int, ...], dtype: Any) -> None:
     values = np.random.default_rng(0).normal(size=shape)
     x = vnp.asarray(values).astype(dtype)
@@ -106,6 +107,7 @@ def looped(x: Any, rows: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 5, 64, 65, 200])
+@pytest.mark.usefixtures("little_effort")
 def test_the_course_of_a_loop(length: int) -> None:
     rows = np.random.default_rng(1).uniform(0.9, 1.1, length).astype(np.float32)
     (_, ys), seen = watch(looped)(X, rows)

@@ -56,6 +56,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, Any]]]] = 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("share", [0.75, 0.5])
+@pytest.mark.usefixtures("little_effort")
 def test_a_gradient_within_a_share(name: str, share: float) -> None:
     loss, arguments = PROGRAMS[name]
     args = arguments()

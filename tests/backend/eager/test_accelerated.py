@@ -99,6 +99,7 @@ def on_device(values: np.ndarray) -> verax.Array:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EAGER)
+@pytest.mark.usefixtures("little_effort")
 def test_eager_operations_stay_on_the_device(name: str, accelerator: None) -> None:
     f = EAGER[name]
     x = on_device(MATRIX)

@@ -72,8 +72,9 @@ def agree(
     with verax.enable_x64(dtype in ("float64", "int64")):
         x = vnp.asarray(drawn(shape, dtype), dtype)
         assert x.size >= LEAST
-        for reverse in (False, True):
-            y = verax.jit(lambda x, r=reverse: fold(x, axis, reverse=r))(x)
+        ways = (False, True)
+        folds = verax.jit(lambda x: [fold(x, axis, reverse=r) for r in ways])(x)
+        for reverse, y in zip(ways, folds, strict=True):
             wide = np.asarray(x, "i8" if "int" in dtype else "f8")
             # NumPy's folds in double precision are rounded more often than ours.
             wide = wide if "int" in dtype else wide.astype(np.longdouble)

@@ -11,6 +11,7 @@ from attrs import evolve
 import verax
 import verax.numpy as vnp
 from property_tests.levels import crossed
+from tests.efforts import by_xla
 from tests.ops.agreement import trace
 from tests.ops.laws import ENGINE
 from verax import lax
@@ -109,14 +110,19 @@ def test_pooling_and_its_derivatives(case: str, name: str) -> None:
     def twice(x: Any) -> Any:
         return verax.jvp(slopes, (x,), (vnp.cos(x),))[1]
 
-    for f in (pool, slopes, twice):
-        text = verax.jit(f).lower(x).as_text()
-        assert "reduce_window" not in text
-        expected = verax.jit(f, cpu_lowerings="xla")(x)
-        np.testing.assert_allclose(verax.jit(f)(x), expected, 1e-5, 1e-5)
-        np.testing.assert_allclose(f(x), expected, 1e-5, 1e-5)
-        batched = verax.jit(verax.vmap(f))(np.stack([x, 2 * x]))
-        np.testing.assert_allclose(batched[0], expected, 1e-5, 1e-5)
+    def all_three(x: Any) -> Any:
+        return pool(x), slopes(x), twice(x)
+
+    assert "reduce_window" not in verax.jit(all_three).lower(x).as_text()
+    expected = by_xla(all_three, x)
+    compiled = verax.jit(all_three)(x)
+    batched = verax.jit(verax.vmap(all_three))(np.stack([x, 2 * x]))
+    for f, due, one, many in zip(
+        (pool, slopes, twice), expected, compiled, batched, strict=True
+    ):
+        np.testing.assert_allclose(one, due, 1e-5, 1e-5)
+        np.testing.assert_allclose(f(x), due, 1e-5, 1e-5)
+        np.testing.assert_allclose(many[0], due, 1e-5, 1e-5)
     assert "reduce_window" in verax.jit(pool, cpu_lowerings="xla").lower(x).as_text()
 
 

@@ -12,10 +12,13 @@ from tests.benchmarks import deep
 from tests.benchmarks.namespace import load
 from tests.transforms.passes.values import assert_same_values
 from verax import ir, transforms
+from verax.api.config.config import override
 from verax.ir.jaxpr import ClosedJaxpr
 from verax.transforms.passes.outline import EVERYTHING, PAYING, joined, outline
 
 SIZE, BLOCKS = 8, 6
+FEW = 4
+"""So many blocks are functions, too, where they are compiled."""
 
 
 def weights(seed: int = 0) -> list[dict[str, np.ndarray]]:
@@ -105,13 +108,14 @@ def test_values_of_what_compilers_get(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("little_effort")
 def test_the_first_and_the_last_block_are_calls_too() -> None:
     """The first passes no cotangent on, and no norm of another follows the last."""
     build, arrays = deep.NETWORKS["transformer"]
-    args = verax.device_put(arrays(BLOCKS, True))
+    args = verax.device_put(arrays(FEW, True))
     gradient = verax.value_and_grad(build(load("verax")))
     actual = [e for e in blocks_of(shortened(program(gradient, *args)))]
-    assert len(actual) == 2 * BLOCKS
+    assert len(actual) == 2 * FEW
     assert len({e.params for e in actual}) == 2
     want = verax.jit(gradient, calls="inline")(*args)
     got = verax.jit(gradient)(*args)
@@ -289,8 +293,9 @@ def test_chains_without_a_stream_are_left_to_xla() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_results_are_those_of_inlined_calls(name: str) -> None:
-    args = weights(), X
-    want = verax.jit(FUNCTIONS[name], calls="inline")(*args)
+    args = weights()[:FEW], X
+    with override("compile_effort", "fast"):
+        want = verax.jit(FUNCTIONS[name], calls="inline")(*args)
     for calls in ("auto", "keep"):
         got = verax.jit(FUNCTIONS[name], calls=calls)(*args)
         for x, y in zip(verax.tree.leaves(want), verax.tree.leaves(got), strict=True):
@@ -298,13 +303,14 @@ def test_compiled_results_are_those_of_inlined_calls(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("little_effort")
 def test_donated_arguments_become_results() -> None:
     def step(ps: Any, x: Any) -> Any:
         grads = verax.grad(loss)(ps, x)
         return verax.tree.map(lambda p, g: p - 0.1 * g, ps, grads)
 
-    given = verax.device_put(weights())
-    want = verax.jit(step, calls="inline")(weights(), X)
+    given = verax.device_put(weights()[:FEW])
+    want = verax.jit(step, calls="inline")(weights()[:FEW], X)
     got = verax.jit(step, donate_argnums=0)(given, X)
     assert all(x.is_deleted() for x in verax.tree.leaves(given))
     for x, y in zip(verax.tree.leaves(want), verax.tree.leaves(got), strict=True):
@@ -323,8 +329,9 @@ def test_callbacks_in_a_block() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("little_effort")
 def test_memory_stays() -> None:
-    args = weights(), X
+    args = weights()[:FEW], X
 
     def temporaries(calls: Any) -> int:
         compiled = verax.jit(FUNCTIONS["gradient"], calls=calls).lower(*args).compile()
@@ -334,10 +341,11 @@ def test_memory_stays() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("little_effort")
 def test_no_more_memory_than_inlined() -> None:
     """What gain and bias make of a norm is computed again, and so are deviations."""
     build, arrays = deep.NETWORKS["transformer"]
-    gradient, args = verax.value_and_grad(build(load("verax"))), arrays(BLOCKS, True)
+    gradient, args = verax.value_and_grad(build(load("verax"))), arrays(FEW, True)
     actual = blocks_of(shortened(program(gradient, *args)))
     forward = actual[0].params.jaxpr  # type: ignore[attr-defined]
     made = {v: e.primitive.name for e in forward.eqns for v in e.outvars}

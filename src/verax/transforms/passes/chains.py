@@ -160,8 +160,9 @@ class Parts:
 
     def may_end(self, alive: Mapping[int, Eqn]) -> bool:
         """Whether a loop may end where these equations have made what is needed."""
-        joined = [traits_of(eqn.primitive).fma for eqn in alive.values()]
-        return 0 < len(joined) <= ALIVE and not any(joined)
+        if not 0 < len(alive) <= ALIVE:
+            return False
+        return not any([traits_of(eqn.primitive).fma for eqn in alive.values()])
 
     def barrier(self, makers: Sequence[Eqn]) -> Eqn:
         """The equation that stores values, which have other names from now on."""
