@@ -332,13 +332,15 @@ RUNS: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
     "jit": (lambda f: verax.jit(f)(1.0), [10]),
     "grad": (lambda f: both(f)(1.0), [10, 10]),
     "grad of jit": (lambda f: both(verax.jit(f))(1.0), [10, 10]),
-    "jit of grad": (lambda f: verax.jit(both(f))(1.0), [10, 10]),
+    "jit of grad": (
+        lambda f: verax.jit(lambda x: (both(f)(x), both(chosen(f))(x)))(1.0),
+        [10, 10, 10, 10],
+    ),
     "grad of vmap": (lambda f: both(lambda x: verax.vmap(f)(x).sum())(xs), [20, 10]),
     "vmap": (lambda f: verax.vmap(f)(xs), [10]),
     "vmap of grad": (lambda f: verax.vmap(both(f))(xs), [10, 10]),
     "grad of grad": (lambda f: slope_of_slope(f)(1.0), [200]),
     "scan": (lambda f: both(stepped(f))(1.0), [10, 10]),
-    "branch": (lambda f: verax.jit(both(chosen(f)))(1.0), [10, 10]),
 }
 
 
