@@ -10,7 +10,7 @@ from property_tests.profiles import (
     load_profile,
     show_all_frames,
 )
-from tests.efforts import little_effort as little_effort
+from tests.efforts import few_objects as few_objects, little_effort as little_effort
 
 load_profile()
 hear_interrupts()

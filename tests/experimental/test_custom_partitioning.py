@@ -184,6 +184,7 @@ def test_rules_are_values() -> None:
         )
 
 
+@pytest.mark.usefixtures("few_objects")
 def test_rules_do_not_keep_what_they_hold() -> None:
     """The program of a function is kept by its jaxpr, and dies with it."""
 

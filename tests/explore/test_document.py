@@ -376,6 +376,7 @@ def explored_closure() -> tuple[Exploration, Callable[[], object]]:
     return actual, weakref.ref(table)
 
 
+@pytest.mark.usefixtures("few_objects")
 def test_an_exploration_keeps_no_array() -> None:
     actual, alive = explored_closure()
     gc.collect()

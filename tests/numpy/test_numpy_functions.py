@@ -318,6 +318,7 @@ def test_scalar_types_are_found_by_those_of_numpy() -> None:
     assert {jnp.float32: 1}[np.float32] == {jnp.bfloat16: 1}[jnp.bfloat16.dtype.type]
 
 
+@pytest.mark.usefixtures("few_objects")
 def test_weak_references_to_tracers() -> None:
     held: list[Any] = []
 

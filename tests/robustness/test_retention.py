@@ -218,6 +218,7 @@ def test_arrays_of_numpy_die_too(kind: str, transform: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_objects")
 def test_static_objects_die_with_the_function_or_when_it_is_cleared() -> None:
     class Scale:
         factor = 2.0

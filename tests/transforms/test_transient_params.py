@@ -123,6 +123,7 @@ def windows_of_a_closure() -> "weakref.ref[verax.Array]":
 
 @pytest.mark.slow
 @pytest.mark.on_host("compiled folds read no arrays")
+@pytest.mark.usefixtures("few_objects")
 def test_windows_that_fold_by_a_closure_let_it_go() -> None:
     gone = windows_of_a_closure()
     gc.collect()

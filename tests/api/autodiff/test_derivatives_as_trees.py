@@ -178,6 +178,7 @@ def test_a_derivative_is_a_tree_of_arrays_like_any_other() -> None:
     assert verax.device_put(pull)(1.0)[0].tolist() == pull(1.0)[0].tolist()
 
 
+@pytest.mark.usefixtures("few_objects")
 def test_a_cached_call_keeps_nothing_alive() -> None:
     """What the function closed over is a leaf, and the name is all that stays."""
     call = verax.jit(lambda f, t: f(t))

@@ -146,6 +146,7 @@ def test_effects_of_steps_happen_as_by_the_program(
     assert capsys.readouterr().out == "x 3.0\n"
 
 
+@pytest.mark.usefixtures("few_objects")
 def test_eager_gradients_leave_nothing_to_the_collector() -> None:
     def call() -> None:
         verax.value_and_grad(lambda x: vnp.sum(x * vnp.sin(x)))(X)
@@ -167,6 +168,7 @@ def test_eager_gradients_leave_nothing_to_the_collector() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["grad", "jacrev", "jacfwd", "hessian", "vmap"])
+@pytest.mark.usefixtures("few_objects")
 def test_eager_transformations_forget_what_functions_close_over(name: str) -> None:
     alive = []
 

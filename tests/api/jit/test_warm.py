@@ -185,6 +185,7 @@ def test_a_failure_that_passes_is_tried_again(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_objects")
 def test_arguments_are_not_kept(gate: Gate) -> None:
     f = verax.jit(lambda x, y: x * 11.5625 + y["a"])
     arrays: list[Any] = [verax.jit(lambda: vnp.ones(7))() for _ in range(2)]
@@ -198,6 +199,7 @@ def test_arguments_are_not_kept(gate: Gate) -> None:
     assert actual.exception(LONG) is None
 
 
+@pytest.mark.usefixtures("few_objects")
 def test_what_was_closed_over_dies_with_the_function() -> None:
     def begun(held: Any) -> Any:
         return verax.jit(lambda x: vnp.cos(x) * held).warm(np.float32(2))

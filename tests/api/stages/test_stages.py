@@ -526,6 +526,7 @@ def test_what_a_program_captured_is_its_own() -> None:
 
 
 @pytest.mark.slow(jaxlib=True)
+@pytest.mark.usefixtures("few_objects")
 def test_programs_compiled_ahead_die_with_their_function() -> None:
     table = vnp.arange(3.0)
 

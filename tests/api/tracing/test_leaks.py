@@ -1,7 +1,6 @@
 """Tracers that outlive their trace: the error names who made, holds and uses them."""
 
 import functools
-import gc
 import pickle
 import sys
 import threading
@@ -26,18 +25,13 @@ def nothing_is_kept() -> Iterator[None]:
 
 
 @pytest.fixture
-def notes() -> Iterator[Any]:
-    """A module that keeps tracers, beside few other objects that the collector shows.
-
-    Those that there are, a million while all tests run, are put aside for the time.
-    """
-    gc.freeze()
+def notes(few_objects: None) -> Iterator[Any]:
+    """A module that keeps tracers, and that the collector shows beside few objects."""
     module: Any = ModuleType("notes")
     module.kept = []
     sys.modules["notes"] = module
     yield module
     del sys.modules["notes"]
-    gc.unfreeze()
 
 
 class Model:

@@ -109,6 +109,7 @@ def test_what_needs_a_value_says_so(use: Callable[[Any], Any], words: str) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_objects")
 def test_leaked_tracers_name_both_lines() -> None:
     held: list[Any] = []
 

@@ -38,6 +38,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.slow(jaxlib=True)
 @pytest.mark.usefixtures("few")
+@pytest.mark.usefixtures("few_objects")
 def test_dropped_programs_are_let_go_and_others_shared() -> None:
     held = made(1.0)
     held(X)
