@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from attrs import frozen
@@ -64,12 +64,12 @@ def run_group(
     folder: Path,
     seconds: float = SECONDS,
     variables: Mapping[str, str] | None = None,
-    hanging: int | None = None,
+    hanging: Collection[int] = (),
 ) -> list[Ended]:
     """Run one process for each command of Python, all at the same time.
 
     None may take more than `seconds` from one line that it writes to the next: how long
-    all takes depends on the machine. That of the number `hanging` is ended when the
+    all takes depends on the machine. Those of the numbers `hanging` are ended when the
     others are.
     """
     files = [folder / f"output{i}" for i in range(len(commands))]
@@ -86,7 +86,7 @@ def run_group(
                     )
                 )
         for i, process in enumerate(started):
-            if i != hanging:
+            if i not in hanging:
                 await_end(process, files[i], seconds)
         statuses = [process.poll() for process in started]
     finally:
@@ -96,6 +96,26 @@ def run_group(
                 process.wait()
     texts = [file.read_text(errors="replace") for file in files]
     return [Ended(s, text) for s, text in zip(statuses, texts, strict=True)]
+
+
+def run_groups(
+    groups: Mapping[str, Sequence[Sequence[str]]],
+    folder: Path,
+    seconds: float = SECONDS,
+    hanging: Collection[tuple[str, int]] = (),
+) -> dict[str, list[Ended]]:
+    """The same for several groups at the same time: they wait more than they compute.
+
+    `hanging` are names of groups, each with the number of a process in it.
+    """
+    places = [(name, i) for name, group in groups.items() for i in range(len(group))]
+    commands = [groups[name][i] for name, i in places]
+    left = [places.index(place) for place in hanging]
+    ended = run_group(commands, folder, seconds, hanging=left)
+    out: dict[str, list[Ended]] = {name: [] for name in groups}
+    for (name, _), one in zip(places, ended, strict=True):
+        out[name].append(one)
+    return out
 
 
 def await_end(process: subprocess.Popen[bytes], file: Path, seconds: float) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.groups import Ended, free_port, run_group
+from tests.distributed.groups import Ended, free_port, run_groups
 
 HEARTBEAT = 4
 PROGRAM = """
@@ -37,19 +37,13 @@ PROGRAM = """
 """
 
 
-def ended_with(
-    deed: str,
-    culprit: int,
-    folder: Path,
-    hanging: int | None = None,
-    wait: str = "float",
-) -> list[Ended]:
-    """A group of which one process does something bad.
+def group_with(deed: str, culprit: int, wait: str = "float") -> list[list[str]]:
+    """The commands of a group of which one process does something bad.
 
     `wait` is what the others do with each of their results.
     """
     count, address = 3, f"127.0.0.1:{free_port()}"
-    commands = [
+    return [
         [
             "-c",
             textwrap.dedent(PROGRAM).format(
@@ -64,7 +58,6 @@ def ended_with(
         ]
         for index in range(count)
     ]
-    return run_group(commands, folder, 60, hanging=hanging)
 
 
 def reason(ended: Ended) -> tuple[float, str]:
@@ -79,50 +72,34 @@ def reason(ended: Ended) -> tuple[float, str]:
 KILL = "os.kill(os.getpid(), signal.SIGKILL)"
 TERMINATE = "os.kill(os.getpid(), signal.SIGTERM)"
 RAISE = "raise ValueError('a bad batch')"
-AGAIN = pytest.mark.slow
+SILENT = {
+    "killed": (KILL, 2, "Process 2 of 3 has not answered"),
+    "coordinator killed": (KILL, 0, "Process 0 of 3, the coordinator"),
+    "terminated": (TERMINATE, 1, "Process 1 of 3 has not answered"),
+}
+TOLD = {
+    "raised": (RAISE, 1, "process 1 ended with ValueError: a bad"),
+    "coordinator raised": (RAISE, 0, "process 0 ended with ValueError: a bad"),
+    "left": ("sys.exit(3)", 2, "Process 2 came to its end after program 1 over"),
+    "coordinator left": (
+        *("sys.exit()", 0, "Process 0 came to its end after program 1 over"),
+    ),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("deed", "culprit", "message"),
-    [
-        pytest.param(KILL, 2, "Process 2 of 3 has not answered", id="killed"),
-        pytest.param(
-            *(KILL, 0, "Process 0 of 3, the coordinator"),
-            id="coordinator killed",
-            marks=AGAIN,
-        ),
-        pytest.param(
-            *(TERMINATE, 1, "Process 1 of 3 has not answered"),
-            id="terminated",
-            marks=AGAIN,
-        ),
-        pytest.param(RAISE, 1, "process 1 ended with ValueError: a bad", id="raised"),
-        pytest.param(
-            *(RAISE, 0, "process 0 ended with ValueError: a bad"),
-            id="coordinator raised",
-            marks=AGAIN,
-        ),
-        pytest.param(
-            *("sys.exit(3)", 2, "Process 2 came to its end after program 1 over"),
-            id="left",
-            marks=AGAIN,
-        ),
-        pytest.param(
-            *("sys.exit()", 0, "Process 0 came to its end after program 1 over"),
-            id="coordinator left",
-        ),
-    ],
-)
-def test_others_raise(deed: str, culprit: int, message: str, tmp_path: Path) -> None:
-    ended = ended_with(deed, culprit, tmp_path)
-    assert ended[culprit].status is not None, "it ends, too"
-    for index, process in enumerate(ended):
-        if index != culprit:
-            seconds, text = reason(process)
-            assert message in text
-            assert "During handling" not in process.output, "Gloo's message is not news"
-            assert seconds < HEARTBEAT + 15  # the machine may be busy
+@pytest.mark.parametrize("cases", [SILENT, TOLD], ids=["silent", "told"])
+def test_others_raise(cases: dict[str, tuple[str, int, str]], tmp_path: Path) -> None:
+    groups = {name: group_with(deed, i) for name, (deed, i, _) in cases.items()}
+    for name, ended in run_groups(groups, tmp_path, 60).items():
+        _, culprit, message = cases[name]
+        assert ended[culprit].status is not None, "it ends, too"
+        for index, process in enumerate(ended):
+            if index != culprit:
+                seconds, text = reason(process)
+                assert message in text, name
+                assert "During handling" not in process.output, "Gloo's is not news"
+                assert seconds < HEARTBEAT + 15, name  # the machine may be busy
 
 
 CALLBACKS = """
@@ -154,13 +131,15 @@ CALLBACKS = """
 """
 
 
-@pytest.mark.slow(jaxlib=True)
-def test_a_callback_that_fails_in_one_process(tmp_path: Path) -> None:
-    """Each process is called with its parts; the others learn why one ended."""
+def group_of_callbacks() -> list[list[str]]:
     address = f"127.0.0.1:{free_port()}"
     text = textwrap.dedent(CALLBACKS)
-    commands = [["-c", text.format(index=i, address=address)] for i in range(3)]
-    for index, process in enumerate(run_group(commands, tmp_path, 60)):
+    return [["-c", text.format(index=i, address=address)] for i in range(3)]
+
+
+def check_callbacks(ended: list[Ended]) -> None:
+    """Each process is called with its parts; the others learn why one ended."""
+    for index, process in enumerate(ended):
         assert process.status == 1
         assert "raised ValueError: a bad part" in process.output
         kind = "CallbackError: " if index == 1 else "process 1 ended with CallbackError"
@@ -196,39 +175,80 @@ PAIRS = """
 """
 
 
-@pytest.mark.slow(jaxlib=True)
-def test_every_process_that_ends_is_known(tmp_path: Path) -> None:
+def group_of_pairs() -> list[list[str]]:
     address = f"127.0.0.1:{free_port()}"
     text = textwrap.dedent(PAIRS)
-    commands = [["-c", text.format(index=i, address=address)] for i in range(3)]
-    ended = run_group(commands, tmp_path, 60)
+    return [["-c", text.format(index=i, address=address)] for i in range(3)]
+
+
+def check_pairs(ended: list[Ended]) -> None:
+    """Every process that ends is known."""
     assert [process.status for process in ended] == [1, 0, 4]
     actual = "Process 2 came to its end after program 3 over the processes 0, 2"
     assert actual in ended[0].output
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", [(0,), (1,), (1, 2)], ids=str)
-def test_one_that_ends_first_waits_for_the_others(
-    first: tuple[int, ...], tmp_path: Path
-) -> None:
-    """The others may go on by themselves for more than a heartbeat."""
-    address = f"127.0.0.1:{free_port()}"
-    program = """
-        import time, verax
-        verax.distributed.initialize(
-            {address!r}, 3, {index}, initialization_timeout=60,
-            heartbeat_timeout_seconds={heartbeat}, shutdown_timeout_seconds=60,
-        )
-        verax.devices()
-        time.sleep({seconds})
-        assert float(verax.jit(lambda x: x + 1)(1.0)) == 2.0
-        verax.distributed.{end}
+def check_hanging(ended: list[Ended]) -> None:
+    """It is ended with the group; the others have raised long before.
+
+    So have those that start programs without waiting for values.
     """
-    commands = [
+    assert ended[1].status is None
+    for process in (ended[0], ended[2]):
+        assert "Process 1 of 3 has not answered for 4 s" in reason(process)[1]
+
+
+def group_of_twins(joined: Path) -> list[list[str]]:
+    """Process 1 is started once more when the first has written a file."""
+    address = f"127.0.0.1:{free_port()}"
+    own = [
+        textwrap.dedent(PROGRAM).format(
+            index=index,
+            address=address,
+            count=2,
+            heartbeat=HEARTBEAT,
+            culprit=1,
+            deed=f"open({str(joined)!r}, 'w').close()",
+            wait="float",
+        )
+        for index in (0, 1)
+    ]
+    awaiting = f"""
+        import os, time
+        while not os.path.exists({str(joined)!r}):
+            time.sleep(0.1)
+    """
+    again = textwrap.dedent(awaiting) + own[1].replace("timeout=60", "timeout=4")
+    return [["-c", text] for text in [*own, again]]
+
+
+def check_twins(ended: list[Ended]) -> None:
+    assert ended[2].status == 1
+    assert "could not join" in ended[2].output
+    for process in ended[:2]:
+        assert "different incarnation" in reason(process)[1]
+
+
+WAITING = """
+    import time, verax
+    verax.distributed.initialize(
+        {address!r}, 3, {index}, initialization_timeout=60,
+        heartbeat_timeout_seconds={heartbeat}, shutdown_timeout_seconds=60,
+    )
+    verax.devices()
+    time.sleep({seconds})
+    assert float(verax.jit(lambda x: x + 1)(1.0)) == 2.0
+    verax.distributed.{end}
+"""
+
+
+def group_of_waiting(first: tuple[int, ...]) -> list[list[str]]:
+    """The processes `first` have nothing to do."""
+    address = f"127.0.0.1:{free_port()}"
+    return [
         [
             "-c",
-            textwrap.dedent(program).format(
+            textwrap.dedent(WAITING).format(
                 address=address,
                 index=index,
                 heartbeat=HEARTBEAT,
@@ -238,43 +258,34 @@ def test_one_that_ends_first_waits_for_the_others(
         ]
         for index in range(3)
     ]
-    for ended in run_group(commands, tmp_path, 60):
-        assert ended.status == 0, ended.output
-        assert "Error" not in ended.output
-        assert "ProcessFailed" not in ended.output
+
+
+def check_waiting(ended: list[Ended]) -> None:
+    """The others may go on by themselves for more than a heartbeat."""
+    for process in ended:
+        assert process.status == 0, process.output
+        assert "Error" not in process.output
+        assert "ProcessFailed" not in process.output
 
 
 @pytest.mark.slow(jaxlib=True)
-@pytest.mark.parametrize("wait", ["float", "id"], ids=["in step", "ahead"])
-def test_one_that_hangs(wait: str, tmp_path: Path) -> None:
-    """It is ended with the group; the others have raised long before.
-
-    So have those that start programs without waiting for values.
-    """
-    ended = ended_with("os.kill(os.getpid(), signal.SIGSTOP)", 1, tmp_path, 1, wait)
-    assert ended[1].status is None
-    for process in (ended[0], ended[2]):
-        assert "Process 1 of 3 has not answered for 4 s" in reason(process)[1]
-
-
-@pytest.mark.slow(jaxlib=True)
-def test_one_that_is_started_twice_later(tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    own = [
-        textwrap.dedent(PROGRAM).format(
-            index=index,
-            address=address,
-            count=2,
-            heartbeat=HEARTBEAT,
-            culprit=-1,
-            deed="pass",
-            wait="float",
-        )
-        for index in (0, 1)
-    ]
-    again = "import time; time.sleep(4)\n" + own[1].replace("timeout=60", "timeout=4")
-    ended = run_group([["-c", text] for text in [*own, again]], tmp_path, 60)
-    assert ended[2].status == 1
-    assert "could not join" in ended[2].output
-    for process in ended[:2]:
-        assert "different incarnation" in reason(process)[1]
+def test_each_learns_what_happened(tmp_path: Path) -> None:
+    """Where one is there twice, hangs, calls back to what raises, or just ends."""
+    stop = "os.kill(os.getpid(), signal.SIGSTOP)"
+    first = {f"{i} first": group_of_waiting(i) for i in [(0,), (1,), (1, 2)]}
+    groups = {
+        "twins": group_of_twins(tmp_path / "joined"),
+        **first,
+        "in step": group_with(stop, 1),
+        "ahead": group_with(stop, 1, "id"),
+        "callbacks": group_of_callbacks(),
+        "pairs": group_of_pairs(),
+    }
+    ended = run_groups(groups, tmp_path, 60, [("in step", 1), ("ahead", 1)])
+    check_twins(ended["twins"])
+    for name in first:
+        check_waiting(ended[name])
+    check_hanging(ended["in step"])
+    check_hanging(ended["ahead"])
+    check_callbacks(ended["callbacks"])
+    check_pairs(ended["pairs"])
