@@ -1,6 +1,6 @@
 """Every row along explicit mesh axes: types, places and values; eight devices."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from random import Random
 from typing import Any
@@ -149,32 +149,67 @@ def placed(x: Any, spec: P) -> Any:
     return verax.device_put(x, NamedSharding(MESH, spec))
 
 
-def check(row: Row[Any], seed: int, draw: Drawn = split_somehow) -> None:
-    """Run the call of this seed on split operands and on whole ones, and compare."""
-    actual = suitable(row, seed, draw)
-    assert actual is not None
-    sample, specs = actual
+def check(row: Row[Any], seeds: Sequence[int], draw: Drawn = split_somehow) -> None:
+    """Run the calls of these seeds on split operands and on whole ones, and compare.
+
+    One program runs all on split operands: compiling takes longest.
+    """
+    calls: list[tuple[Sample[Any], list[P]]] = []
+    for seed in seeds:
+        call = suitable(row, seed, draw)
+        assert call is not None
+        calls.append(call)
+    samples = [sample for sample, _ in calls]
     with verax.enable_x64(True):
-        pairs = zip(sample.avals, domains_of(row, sample), strict=True)
-        values = [
-            from_host(random_array(Random(seed + i), aval, domain, i, True), aval)
-            for i, (aval, domain) in enumerate(pairs)
+        whole = [operands(row, s, n) for n, s in zip(seeds, samples, strict=True)]
+        split = [
+            [placed(x, spec) for x, spec in zip(xs, specs, strict=True)]
+            for xs, (_, specs) in zip(whole, calls, strict=True)
         ]
-        args = [placed(x, spec) for x, spec in zip(values, specs, strict=True)]
-        outs = verax.jit(lambda *xs: row.bind(sample.params, *xs))(*args)
-        plain = verax.jit(lambda *xs: row.bind(sample.params, *xs))(*values)
-        due = inferred(row, sample.params, *[x.aval for x in args])
-        closed = verax.make_jaxpr(lambda *xs: row.bind(sample.params, *xs))(*args)
+
+        @verax.jit
+        def run(split: Any) -> Any:
+            pairs = zip(samples, split, strict=True)
+            return [row.bind(sample.params, *xs) for sample, xs in pairs]
+
+        actual = run(split)
+        expected = [
+            row.bind(sample.params, *xs)
+            for sample, xs in zip(samples, whole, strict=True)
+        ]
+        for sample, args, outs, plain in zip(
+            samples, split, actual, expected, strict=True
+        ):
+            check_text(row, sample, args)
+            due = inferred(row, sample.params, *[x.aval for x in args])
+            for out, one, aval in zip(outs, plain, due, strict=True):
+                check_result(out, one, aval)
+
+
+def operands(row: Row[Any], sample: Sample[Any], seed: int) -> list[Any]:
+    pairs = zip(sample.avals, domains_of(row, sample), strict=True)
+    return [
+        from_host(random_array(Random(seed + i), aval, domain, i, True), aval)
+        for i, (aval, domain) in enumerate(pairs)
+    ]
+
+
+def check_text(row: Row[Any], sample: Sample[Any], args: list[Any]) -> None:
+    """What is read is what was written."""
+    closed = verax.make_jaxpr(lambda *xs: row.bind(sample.params, *xs))(*args)
     constants = (*closed.consts, *constants_of(closed.jaxpr))
     assert parse_closed(str(closed), consts=constants, mesh=MESH) == closed
-    for out, expected, aval in zip(outs, plain, due, strict=True):
-        assert out.aval.explicit == aval.explicit
-        spec: Any = aval.sharding.spec if aval.explicit else P(*[None] * aval.ndim)
-        assert out.sharding == NamedSharding(MESH, spec)
-        rtol, atol = TOLERANCES.get(str(aval.dtype), (0, 0))
-        assert np.allclose(
-            numbers(out), numbers(expected), rtol=rtol, atol=atol, equal_nan=True
-        )
+
+
+def check_result(out: Any, expected: Any, aval: ShapedArray) -> None:
+    """It lies where its type says, and has the values of the whole."""
+    assert out.aval.explicit == aval.explicit
+    spec: Any = aval.sharding.spec if aval.explicit else P(*[None] * aval.ndim)
+    assert out.sharding == NamedSharding(MESH, spec)
+    rtol, atol = TOLERANCES.get(str(aval.dtype), (0, 0))
+    assert np.allclose(
+        numbers(out), numbers(expected), rtol=rtol, atol=atol, equal_nan=True
+    )
 
 
 @pytest.mark.parametrize("row", KNOWN, ids=lambda row: row.name)
@@ -184,7 +219,7 @@ def test_a_row_keeps_values_and_lies_as_its_type_says(row: Row[Any]) -> None:
     if seed is None:
         assert row.name in NEVER_SPLIT
     else:
-        check(row, seed)
+        check(row, [seed])
 
 
 LINEAR = {
@@ -217,5 +252,4 @@ def test_rows_that_are_linear_take_terms() -> None:
     "row", [row for row in SUMMED if row.name in LINEAR], ids=lambda row: row.name
 )
 def test_a_row_keeps_sums_that_are_left_to_be_made(row: Row[Any]) -> None:
-    for seed in islice(seeds_with_terms(row), 4):
-        check(row, seed, with_terms)
+    check(row, list(islice(seeds_with_terms(row), 4)), with_terms)
