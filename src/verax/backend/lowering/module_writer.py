@@ -551,17 +551,19 @@ class Writer(FunctionText):
         avals, outs = lowered_types(row, types(eqn.invars), types(eqn.outvars))
         operands = [self.operand(x, aval) for x, aval in zip(given, avals, strict=True)]
         key = (row, eqn.params, avals, outs)
-        if key in module.large and not self.told:
+        terms = summed_operands(self, row, eqn, operands)
+        alike = not self.told and terms is None  # a function knows of no terms
+        if key in module.large and alike:
             consts = [constant_array(self, c) for c in inner_constants(eqn.params)]
             ins = [*consts, *operands]
             out = called(self, module.shared(key), ins, outs)
             return [x.name for x in split_as_typed(self, row, eqn, out)]
         start, ordered = len(self.lines), is_ordered(eqn.effects)
-        self.terms = summed_operands(self, row, eqn, operands)
+        self.terms = terms
         results = lowered(self, row, eqn.params, operands, outs, ordered=ordered)
         self.terms = None
         size = sum([line.count("\n") for line in self.lines[start:]])
-        if size >= LARGE and not ordered and not self.told:
+        if size >= LARGE and not ordered and alike:
             module.large.add(key)
         results = split_as_typed(self, row, eqn, results)
         return [x.name or x for x in results]
