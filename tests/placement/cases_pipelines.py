@@ -48,6 +48,11 @@ PARAMS = {"w": draw(size=(DEPTH, WIDTH, WIDTH)) / 2, "b": draw(size=(DEPTH, WIDT
 X, Y = draw(size=(2, ROWS, WIDTH))
 
 
+def at_once(*functions: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """One program for what these functions give: compiling takes longest."""
+    return verax.jit(lambda *args: [f(*args) for f in functions])
+
+
 def line(size: int) -> Mesh:
     return verax.make_mesh((size,), ("stage",))
 
@@ -72,16 +77,21 @@ def same(actual: Any, expected: Any, tolerance: float = 1e-12) -> None:
 def test_values_and_gradients(stages: int, microbatches: int) -> None:
     mesh = line(stages)
     model = pipeline(block, mesh=mesh, microbatches=microbatches)
-    same(model(PARAMS, X), looped(block, PARAMS, X))
-    expected = verax.value_and_grad(looped_loss, (0, 1))(PARAMS, X, Y)
-    by_hand = verax.value_and_grad(lambda p, x: mse(model(p, x), Y), (0, 1))
-    same(verax.jit(by_hand)(PARAMS, X), expected)
-    due = expected[0], expected[1][0]
-    for schedule in SCHEDULES:
-        step = pipeline_value_and_grad(
+    by_hand = verax.value_and_grad(lambda p, x, y: mse(model(p, x), y), (0, 1))
+    steps = [
+        pipeline_value_and_grad(
             block, mse, mesh=mesh, microbatches=microbatches, schedule=schedule
         )
-        same(step(PARAMS, X, Y), due)
+        for schedule in SCHEDULES
+    ]
+    out, both, *others = at_once(lambda p, x, y: model(p, x), by_hand, *steps)(
+        PARAMS, X, Y
+    )
+    same(out, looped(block, PARAMS, X))
+    expected = verax.value_and_grad(looped_loss, (0, 1))(PARAMS, X, Y)
+    same(both, expected)
+    for other in others:
+        same(other, (expected[0], expected[1][0]))
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -90,15 +100,18 @@ def test_another_axis_splits_the_rows(kind: AxisType) -> None:
     params = verax.device_put(PARAMS, NamedSharding(mesh, P("stage")))
     x, y = verax.device_put((X, Y), NamedSharding(mesh, P("data")))
     model = pipeline(block, mesh=mesh, microbatches=4)
-    out = model(params, x)
+    steps = [
+        pipeline_value_and_grad(
+            block, mse, mesh=mesh, microbatches=4, schedule=schedule
+        )
+        for schedule in SCHEDULES
+    ]
+    together = at_once(lambda p, x, y: model(p, x), steps[0])
+    out, *pairs = [*together(params, x, y), steps[1](params, x, y)]
     same(out, looped(block, PARAMS, X))
     assert out.addressable_data(0).shape == (ROWS // 2, WIDTH)
     due = verax.value_and_grad(looped_loss)(PARAMS, X, Y)
-    for schedule in SCHEDULES:
-        step = pipeline_value_and_grad(
-            block, mse, mesh=mesh, microbatches=4, schedule=schedule
-        )
-        loss, grads = step(params, x, y)
+    for loss, grads in pairs:
         same((loss, grads), due)
         assert grads["w"].addressable_data(0).shape == (DEPTH // 4, WIDTH, WIDTH)
 
@@ -133,9 +146,8 @@ def test_other_transformations() -> None:
     model = pipeline(block, mesh=line(2), microbatches=2)
     loop = partial(looped, block)
     tangents = verax.tree.map(np.ones_like, (PARAMS, X))
-    same(
-        verax.jvp(model, (PARAMS, X), tangents), verax.jvp(loop, (PARAMS, X), tangents)
-    )
+    pushed = [partial(verax.jvp, f) for f in (model, loop)]
+    same(*at_once(*pushed)((PARAMS, X), tangents))
     batch = np.stack([X, Y])
     same(
         verax.vmap(model, (None, 0))(PARAMS, batch),
@@ -143,12 +155,12 @@ def test_other_transformations() -> None:
     )
 
     def curvature(f: Any) -> Any:
-        return verax.grad(lambda b: verax.grad(energy(f))(b).sum())(PARAMS["b"])
+        return verax.grad(lambda b: verax.grad(energy(f))(b).sum())
 
     def energy(f: Any) -> Any:
         return lambda b: f({**PARAMS, "b": b}, X).sum()
 
-    same(curvature(model), curvature(loop))
+    same(*at_once(curvature(model), curvature(loop))(PARAMS["b"]))
 
 
 def test_narrow_floats() -> None:
@@ -161,13 +173,17 @@ def test_narrow_floats() -> None:
         return vnp.mean(h.astype(vnp.float32) ** 2)
 
     model = pipeline(narrow, mesh=line(2), microbatches=4)
-    same(model(weights, x), looped(narrow, weights, x), 0)
-    due = verax.value_and_grad(lambda w: loss(looped(narrow, w, x)))(weights)
-    for schedule in SCHEDULES:
-        step = pipeline_value_and_grad(
+    steps = [
+        pipeline_value_and_grad(
             narrow, loss, mesh=line(2), microbatches=4, schedule=schedule
         )
-        same(step(weights, x), due, 2**-8)  # the spacing of bfloat16 at 1
+        for schedule in SCHEDULES
+    ]
+    out, *actual = at_once(model, *steps)(weights, x)
+    same(out, looped(narrow, weights, x), 0)
+    due = verax.value_and_grad(lambda w: loss(looped(narrow, w, x)))(weights)
+    for one in actual:
+        same(one, due, 2**-8)  # the spacing of bfloat16 at 1
 
 
 def embed(table: Any, words: dict[str, Any]) -> Any:
@@ -213,7 +229,8 @@ def test_first_and_last_layers(stages: int, microbatches: int, schedule: str) ->
         microbatches=microbatches,
         schedule=schedule,
     )
-    same(step(params, words, targets), verax.value_and_grad(loss)(params), 1e-9)
+    due = verax.jit(verax.value_and_grad(loss))(params)
+    same(step(params, words, targets), due, 1e-9)
 
 
 @pytest.mark.parametrize("schedule", rarely(SCHEDULES, "gpipe"))
@@ -222,7 +239,7 @@ def test_training(schedule: str) -> None:
         block, mse, mesh=line(4), microbatches=4, schedule=schedule
     )
 
-    def trained(gradient: Any) -> tuple[Any, list[float]]:
+    def trained(gradient: Any, params: Any) -> tuple[Any, list[float]]:
         @verax.jit
         def update(state: Any) -> Any:
             params, speed = state
@@ -233,14 +250,18 @@ def test_training(schedule: str) -> None:
                 speed,
             ), loss
 
-        state, losses = (PARAMS, verax.tree.map(np.zeros_like, PARAMS)), []
+        state, losses = (params, verax.tree.map(vnp.zeros_like, params)), []
         for _ in range(5):
             state, loss = update(state)
             losses.append(float(loss))
         return state, losses
 
-    state, losses = trained(step)
-    due, expected = trained(verax.value_and_grad(looped_loss))
+    # They lie as the results do, so that one program makes all steps.
+    specs = {"w": P("stage", None, None), "b": P("stage", None)}
+    places = {name: NamedSharding(line(4), spec) for name, spec in specs.items()}
+    lying = verax.device_put(PARAMS, places)
+    state, losses = trained(step, lying)
+    due, expected = trained(verax.value_and_grad(looped_loss), PARAMS)
     same(state, due, 1e-11)
     np.testing.assert_allclose(losses, expected, rtol=1e-12)
     assert losses[-1] < losses[0]
@@ -259,23 +280,22 @@ def test_ticks_without_a_microbatch_make_no_nan() -> None:
     def loss(params: Any) -> Any:
         return mse(vnp.log(looped(picky, params, x) - 40), y)
 
-    due = verax.value_and_grad(loss)(params)
+    due = verax.jit(verax.value_and_grad(loss))(params)
     assert all(np.isfinite(leaf).all() for leaf in verax.tree.leaves(due))
     model = pipeline(picky, mesh=line(4), microbatches=4)
-    same(
-        verax.value_and_grad(lambda p: mse(vnp.log(model(p, x) - 40), y))(params),
-        due,
-        1e-9,
-    )
-    for schedule in SCHEDULES:
-        step = pipeline_value_and_grad(
+    by_hand = verax.value_and_grad(lambda p, x, y: mse(vnp.log(model(p, x) - 40), y))
+    steps = [
+        pipeline_value_and_grad(
             picky,
             lambda h, y: mse(vnp.log(h - 40), y),
             mesh=line(4),
             microbatches=4,
             schedule=schedule,
         )
-        same(step(params, x, y), due, 1e-9)
+        for schedule in SCHEDULES
+    ]
+    for actual in at_once(by_hand, *steps)(params, x, y):
+        same(actual, due, 1e-9)
 
 
 def test_one_forward_one_backward_holds_few_microbatches() -> None:
