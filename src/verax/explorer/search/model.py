@@ -128,6 +128,16 @@ class Way(NamedTuple):
     places: tuple[Places, ...]
 
 
+class Split(NamedTuple):
+    """A label for each axis: the seconds of work, and where parts lie then."""
+
+    work: float
+    ins: tuple[Places, ...]
+    outs: tuple[Places, ...]
+    even: bool
+    """Whether the axes split dimensions into equal parts."""
+
+
 def spent(way: Way) -> float:
     """All seconds of a way, as if nothing overlapped."""
     return way.work + way.talk
@@ -147,6 +157,9 @@ class Term(ReprMixin):
     seconds: float | None = None
     """Those of work that all devices of the family share, if that is all there is."""
     known: dict[tuple[Layout, ...], Way] = field(factory=dict)
+    splits: dict[tuple[Label, ...], Split] = field(factory=dict)
+    talks: dict[tuple[int, Hashable, Places], float] = field(factory=dict)
+    """The seconds of an operand (from 0) or result (from -1), by what it is and due."""
     sizes: dict[int, int] = field(init=False)
     """What divides all sizes of dimensions with a label."""
 
@@ -196,12 +209,13 @@ class Term(ReprMixin):
             for axis in mesh.axes
         ]
         ways = [
-            self.along(labels, ins, outs, mesh)
+            self.along(labels, split, ins, outs, mesh)
             for labels in product(*choices)
-            if self.even(labels, mesh)
+            if (split := self.split(labels, mesh)).even
         ]
         if not ways:
-            ways = [self.along((None,) * len(mesh.sizes), ins, outs, mesh)]
+            labels = (None,) * len(mesh.sizes)
+            ways = [self.along(labels, self.split(labels, mesh), ins, outs, mesh)]
         return min(ways, key=spent)
 
     def choices(self, ins: Sequence[Label], outs: Sequence[Label]) -> list[Label]:
@@ -221,37 +235,68 @@ class Term(ReprMixin):
                 counts[label] = counts.get(label, 1) * size
         return all([self.sizes[x] % n == 0 for x, n in counts.items()])
 
+    def split(self, labels: tuple[Label, ...], mesh: MeshModel) -> Split:
+        """What it means that each axis splits this label, worked out once."""
+        out = self.splits.get(labels)
+        if out is None:
+            ins, outs = [
+                tuple(
+                    [
+                        tuple([WHOLE if x is None else part.at(x) for x in labels])
+                        for part in parts
+                    ]
+                )
+                for parts in (self.ins, self.outs)
+            ]
+            even = self.even(labels, mesh)
+            work = self.seconds_of_work(labels, (*ins, *outs), mesh)
+            out = self.splits[labels] = Split(work, ins, outs, even)
+        return out
+
+    def seconds_of_work(
+        self, labels: Sequence[Label], places: Sequence[Places], mesh: MeshModel
+    ) -> float:
+        """The seconds of work where parts lie so."""
+        split = prod(
+            [n for n, x in zip(mesh.sizes, labels, strict=True) if x is not None]
+        )
+        moved = 0.0
+        for part, own in zip((*self.ins, *self.outs), places, strict=True):
+            moved += part.bytes / mesh.parts(own) if part.moved else 0.0
+        device = mesh.device
+        return max(
+            self.flops / split / device.peak(self.itemsize), moved / device.bandwidth
+        )
+
     def along(
         self,
-        labels: Sequence[Label],
+        labels: tuple[Label, ...],
+        split: Split,
         ins: Sequence[Places],
         outs: Sequence[Places],
         mesh: MeshModel,
     ) -> Way:
         """The way in which each axis splits this label."""
-        split = prod(
-            [n for n, x in zip(mesh.sizes, labels, strict=True) if x is not None]
-        )
-        talk, moved = 0.0, 0.0
-        places: list[Places] = []
-        for part, own in zip(self.ins, ins, strict=True):
-            due = tuple([WHOLE if x is None else part.at(x) for x in labels])
-            talk += part.shared * moving(part.bytes, own, due, mesh)
-            moved += part.bytes / mesh.parts(due) if part.moved else 0.0
-            places.append(due)
-        for part, due in zip(self.outs, outs, strict=True):
-            made = tuple([WHOLE if x is None else part.at(x) for x in labels])
-            sums = [
-                x is not None and d == WHOLE for x, d in zip(labels, made, strict=True)
-            ]
-            talk += summing(part.bytes, made, due, sums, mesh)
-            moved += part.bytes / mesh.parts(made) if part.moved else 0.0
-            places.append(made)
-        device = mesh.device
-        seconds = max(
-            self.flops / split / device.peak(self.itemsize), moved / device.bandwidth
-        )
-        return Way(self.times * seconds, self.times * talk, tuple(places))
+        talk, talks = 0.0, self.talks
+        for i, (own, due) in enumerate(zip(ins, split.ins, strict=True)):
+            seconds = talks.get((i, own, due))
+            if seconds is None:
+                part = self.ins[i]
+                seconds = part.shared * moving(part.bytes, own, due, mesh)
+                talks[i, own, due] = seconds
+            talk += seconds
+        for i, (made, due) in enumerate(zip(split.outs, outs, strict=True)):
+            seconds = talks.get((~i, labels, due))
+            if seconds is None:
+                sums = [
+                    x is not None and d == WHOLE
+                    for x, d in zip(labels, made, strict=True)
+                ]
+                seconds = summing(self.outs[i].bytes, made, due, sums, mesh)
+                talks[~i, labels, due] = seconds
+            talk += seconds
+        places = (*split.ins, *split.outs)
+        return Way(self.times * split.work, self.times * talk, places)
 
 
 def moving(size: float, own: Places, due: Places, mesh: MeshModel) -> float:
