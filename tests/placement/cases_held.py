@@ -49,8 +49,8 @@ def mapped(f: Callable[..., Any], **options: Any) -> Any:
 def holds(f: Callable[..., Any], truth: Callable[..., Any], *args: verax.Array) -> None:
     """A function of split arrays is that of whole ones, as are its derivatives."""
     whole = [vnp.asarray(np.asarray(x)) for x in args]
-    near(f(*args), truth(*whole))
-    near(verax.jit(f)(*args), truth(*whole))
+    argnums = tuple(range(len(args)))
+    tangents = [vnp.asarray(np.cos(np.asarray(x))) for x in args]
 
     def loss(g: Callable[..., Any]) -> Callable[..., Any]:
         def scalar(*xs: Any) -> Any:
@@ -60,12 +60,18 @@ def holds(f: Callable[..., Any], truth: Callable[..., Any], *args: verax.Array) 
 
         return scalar
 
-    argnums = tuple(range(len(args)))
-    due = verax.grad(loss(truth), argnums)(*whole)
-    actual = verax.jit(verax.grad(loss(f), argnums))(*args)
+    def both(g: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *xs: (g(*xs), verax.grad(loss(g), argnums)(*xs))
+
+    @verax.jit
+    def expected(*xs: Any) -> Any:
+        return both(truth)(*xs), verax.jvp(loss(truth), xs, tuple(tangents))[1]
+
+    (value, due), pushed = expected(*whole)
+    near(f(*args), value)
+    out, actual = verax.jit(both(f))(*args)
+    near(out, value)
     near(tuple([reshard(g, P()) for g in actual]), due)
-    tangents = [vnp.cos(x) for x in whole]
-    _, pushed = verax.jvp(loss(truth), whole, tangents)
     pairs = zip(tangents, args, strict=True)
     split = tuple([verax.device_put(t, x.sharding) for t, x in pairs])
     if not any([spec(x).unreduced or spec(x).reduced for x in args]):
