@@ -386,3 +386,18 @@ def test_what_is_not_linear_has_no_rule_for_terms() -> None:
     x = lying(P(unreduced={"x"}))
     with verax.set_mesh(MESH), pytest.raises(NotImplementedError, match="rule for sin"):
         vnp.sin(x)
+
+
+def test_equal_equations_on_terms_keep_them() -> None:
+    """What stands in a program twice may be a function, which knows of no terms."""
+    rows, one = lying(P("y", unreduced={"x"})), lying(P(unreduced={"x"}), VALUES[1, 1])
+
+    @verax.jit
+    def twice(x: Any, y: Any) -> Any:
+        return x + y, (x - y) + y
+
+    for actual, expected in zip(
+        twice(rows, one), (VALUES + VALUES[1, 1], VALUES), strict=True
+    ):
+        assert actual.sharding.spec.unreduced == {"x"}
+        np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
