@@ -118,7 +118,7 @@ def filled(
     part = numpy_dtype(real_dtype(dtype))
     kind = object if is_integer(dtype) else np.float64
     with np.errstate(all="ignore"):
-        flat = np.array(values or [0], kind)[order].astype(part)
+        flat: NDArray = np.array(values or [0], kind)[order].astype(part)
     return (flat.view(dtype) if is_complex(dtype) else flat).reshape(shape)
 
 

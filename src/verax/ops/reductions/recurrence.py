@@ -274,9 +274,10 @@ def batched_at(engine: Engine, x: Array, axis: Axis, place: int, size: int) -> A
 
 
 def draw_recurrence(random: Random) -> Sample[ScanParams]:
-    """Short dimensions, and now and then one that is folded in parts."""
+    """Short dimensions, the longest as often as another, and some folded in parts."""
     shape = draw_shape(random, 1, 3, (1, 2, 3, 5, 8))
-    params = ScanParams(random.randrange(len(shape)), random.random() < 0.4)
+    axis = random.choice((random.randrange(len(shape)), shape.index(max(shape))))
+    params = ScanParams(axis, random.random() < 0.4)
     dtype = random.choice(ANY_FLOAT.samples())
     if random.random() < 0.97:
         return Sample(params, (ShapedArray(shape, dtype),) * 2)
