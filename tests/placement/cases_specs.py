@@ -213,3 +213,43 @@ def test_shardings_without_devices_are_compared_by_their_meshes() -> None:
     assert not one.is_equivalent_to(NamedSharding(mesh, P("y")), 2)
     assert not one.is_equivalent_to(NamedSharding(PAIR.abstract_mesh, P("x")), 2)
     assert not one.is_equivalent_to(SingleDeviceSharding(verax.devices()[0]), 2)
+
+
+def test_specs_that_mean_the_same_share_a_program() -> None:
+    mesh = verax.make_mesh((8,), ("x",), AUTO[:1])
+    specs = [P("x"), P("x", None), P("x", None, None), P()]
+    host = np.arange(48, dtype=np.float32).reshape(8, 3, 2)
+    f = verax.jit(lambda x: (x * 3, x.sum(0), x + 1, x.transpose(1, 0, 2)))
+    counts = []
+    for own in specs:
+        x = verax.device_put(host, NamedSharding(mesh, own))
+        before = verax.metrics()["compiles"]
+        like, total, more, turned = f(x)
+        compiled = f.lower(x).compile()
+        counts.append(verax.metrics()["compiles"] - before)
+        assert [spec(like), spec(more), spec(total)] == [own, own, P()]
+        assert spec(turned) == (P() if own == P() else P(None, "x"))
+        assert compiled.input_shardings == ((x.sharding,), {})
+        assert compiled.output_shardings[0] == x.sharding
+        np.testing.assert_array_equal(turned, host.transpose(1, 0, 2))
+    assert counts[1:3] == [0, 0]
+    assert counts[0] == counts[3] > 0
+
+
+def test_results_given_back_need_no_other_program() -> None:
+    mesh = verax.make_mesh((8,), ("x",), (AxisType.Explicit,))
+    step = verax.jit(verax.value_and_grad(lambda x: (vnp.sin(x) ** 2).sum()))
+    x = verax.device_put(np.ones((8, 3), np.float32), NamedSharding(mesh, P("x")))
+    _, x = step(x)
+    before = verax.metrics()["compiles"]
+    _, x = step(x)
+    assert spec(x) == P("x", None)
+    assert verax.metrics()["compiles"] == before
+
+
+def test_a_result_has_the_spec_that_was_asked_for() -> None:
+    mesh = verax.make_mesh((8,), ("x",), AUTO[:1])
+    x = np.ones((8, 3), np.float32)
+    for own in (P("x"), P("x", None), P("x", None)):
+        f = verax.jit(lambda x: x * 5, out_shardings=NamedSharding(mesh, own))
+        assert spec(f(x)) == own

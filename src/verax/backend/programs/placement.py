@@ -13,7 +13,7 @@ from math import prod
 from typing import ClassVar, Final, TypedDict, final
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, default_place, devices_text
 from verax.backend.arrays.places import Placed
@@ -75,6 +75,16 @@ class Placement(ReprMixin):
             return SingleDeviceSharding(self.devices[0])
         return NamedSharding(self.mesh, PartitionSpec())
 
+    @property
+    def plain(self) -> "Placement":
+        """The same with the shortest specs, so that programs of it are found again.
+
+        Arrays that a program returns may name more dimensions than its arguments did.
+        """
+        ins, outs = tuple(map(shortest, self.ins)), tuple(map(shortest, self.outs))
+        same = (ins, outs) == (self.ins, self.outs)
+        return self if same else evolve(self, ins=ins, outs=outs)
+
     def of_constant(self, literal: Literal) -> Sharding:
         """The place of a captured array: where it is, or whole on every device."""
         value = literal.value
@@ -86,6 +96,16 @@ class Placement(ReprMixin):
 
     def of_input(self, number: int) -> Sharding:
         return self.ins[number] or self.whole
+
+
+def shortest(place: Sharding | None) -> Sharding | None:
+    """The sharding without the dimensions at the end that its spec says are whole."""
+    if not isinstance(place, NamedSharding) or place.spec.partitions[-1:] != (None,):
+        return place
+    *entries, _ = place.spec.partitions
+    while entries and entries[-1] is None:
+        entries.pop()
+    return place.update(spec=place.spec.update(partitions=entries))
 
 
 def place_of(value: object) -> Sharding | None:

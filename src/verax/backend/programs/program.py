@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import zip_longest
 from typing import Any, Final, cast
 from weakref import ref
 
@@ -31,7 +30,6 @@ from verax.backend.lowering.mlir_text import Kinds, Lowered, Memories, Spread
 from verax.backend.placement.mesh import (
     AbsentDevice,
     AnyDevice,
-    PartitionSpec,
     standing_for,
 )
 from verax.backend.placement.sharding import (
@@ -39,9 +37,7 @@ from verax.backend.placement.sharding import (
     NamedSharding,
     RuntimeSharding,
     Sharding,
-    from_hlo,
     runtime_sharding,
-    trimmed_spec,
 )
 from verax.backend.programs.placement import Placement, Places, moved, place_of
 from verax.backend.programs.prepared import (
@@ -53,6 +49,7 @@ from verax.backend.programs.prepared import (
     operand_buffer,
     prepared,
 )
+from verax.backend.programs.written import as_written, given_sharding, result_sharding
 from verax.backend.runtime.background import JOBS, Job, ended
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import (
@@ -72,7 +69,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
 from verax.ir.memos import Weighed
-from verax.ir.meshes import AxisType, Explicit, Layout, Split
+from verax.ir.meshes import Layout
 from verax.ir.records import ReprMixin
 from verax.ir.walk import Slot, numbered
 from verax.rules.guards import paused
@@ -189,70 +186,6 @@ def compile_placed(
         calls=lowered.calls,
     )
     return executable, tuple(out)
-
-
-type Given = tuple[int, NamedSharding] | None
-
-
-def result_sharding(
-    hlo: HloSharding | None,
-    placement: Placement,
-    ndim: int,
-    given: Given,
-    due: Explicit | None,
-) -> NamedSharding:
-    """The sharding that XLA chose, or whole on one device, as the user writes it.
-
-    What the type says of explicit axes is kept: XLA knows of none with one device.
-    Where it is all there is to say, the spec names every dimension, as types do.
-    """
-    assert placement.mesh is not None
-    place = NamedSharding(placement.mesh, PartitionSpec())
-    if hlo is not None:
-        place = from_hlo(hlo, placement.devices, ndim, placement.mesh)
-    if due is not None and place.mesh == placement.mesh:
-        place = place.update(spec=with_axes(place, due))
-    if place.explicit:
-        mixed = compiler_axes(place)
-        spec = place.spec.padded(ndim)
-        if mixed:
-            spec = spec.update(partitions=trimmed_spec(place.splits))
-        return place.update(spec=spec)
-    if given is None or ndim != given[0] or not place.is_equivalent_to(given[1], ndim):
-        return place
-    return given[1]
-
-
-def compiler_axes(place: NamedSharding) -> frozenset[str]:
-    """The axes of a sharding that are the compiler's to use, not those of types."""
-    kinds = zip(place.mesh.axis_names, place.mesh.axis_types, strict=True)
-    own = {name for name, kind in kinds if kind is AxisType.Explicit}
-    return frozenset([name for split in place.splits for name in split or ()]) - own
-
-
-def with_axes(place: NamedSharding, due: Explicit) -> PartitionSpec:
-    """The spec with those axes of `due` that have one device, which it leaves out."""
-    sizes = place.mesh.shape
-    entries: list[Split] = []
-    for entry, axes in zip_longest(place.splits, due.splits, fillvalue=()):
-        own = entry or ()
-        rest = [axis for axis in own if axis not in axes]
-        known = all([axis in own or sizes[axis] == 1 for axis in axes])
-        entries.append((*axes, *rest) if known else own)
-    return place.spec.update(partitions=entries)
-
-
-def given_sharding(lowered: Lowered, placement: Placement) -> Given:
-    """The first sharding of an argument over the mesh, with its number of dimensions.
-
-    Of specs that mean one thing, as those that name axes of size 1 or not, results get
-    the one that this has.
-    """
-    kept = [p for p, k in zip(placement.ins, lowered.kept, strict=True) if k]
-    for aval, place in zip(lowered.in_avals, kept, strict=True):
-        if isinstance(place, NamedSharding) and place.mesh == placement.mesh:
-            return len(stored_aval(aval).shape), place
-    return None
 
 
 def refuse_two_bits(lowered: Lowered, count: int) -> None:
@@ -717,19 +650,22 @@ def pending(
 ) -> "Pending":
     """The recipe of what `compiled` makes, to be made now or by a thread."""
     check_not_forked()
-    recipe, literals = recipe_of(
-        engine, jaxpr, options, keep_unused, donated, placement
-    )
-    return Pending(recipe, name, literals)
+    plain = None if placement is None else placement.plain
+    recipe, literals = recipe_of(engine, jaxpr, options, keep_unused, donated, plain)
+    return Pending(recipe, name, literals, placement)
 
 
 @frozen(eq=False, repr=False)
 class Pending(ReprMixin):
-    """A program that is to be made: all that decides about it, and its constants."""
+    """A program that is to be made: all that decides about it, and its constants.
+
+    Its `placement` has the specs as they were written, that of the recipe plain ones.
+    """
 
     recipe: Recipe
     name: str
     literals: tuple[Literal, ...]
+    placement: Placement | None = None
 
     def program(self) -> Program:
         """The program, made now if there is none."""
@@ -764,6 +700,12 @@ class Pending(ReprMixin):
 
     def completed(self, program: Program) -> Program:
         """A program of the recipe, with the name and the constants of this one."""
+        placement = self.placement
+        if placement is not None and placement != self.recipe.placement:
+            plain, places = self.recipe.placement, program.out_places
+            assert plain is not None
+            places = as_written(program.lowered, plain, places, placement)
+            program = evolve(program, placement=placement, out_places=places)
         lowered = program.lowered
         if lowered.name == self.name and not lowered.constants:
             return program
