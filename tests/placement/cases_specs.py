@@ -236,15 +236,29 @@ def test_specs_that_mean_the_same_share_a_program() -> None:
     assert counts[0] == counts[3] > 0
 
 
-def test_results_given_back_need_no_other_program() -> None:
-    mesh = verax.make_mesh((8,), ("x",), (AxisType.Explicit,))
-    step = verax.jit(verax.value_and_grad(lambda x: (vnp.sin(x) ** 2).sum()))
-    x = verax.device_put(np.ones((8, 3), np.float32), NamedSharding(mesh, P("x")))
-    _, x = step(x)
+@pytest.mark.parametrize("kind", [AxisType.Explicit, AxisType.Auto])
+def test_results_given_back_need_no_other_program(kind: AxisType) -> None:
+    mesh = verax.make_mesh((8,), ("x",), (kind,))
+
+    @verax.jit
+    def step(w: Any, state: Any) -> Any:
+        moment, count = state
+        slope = verax.grad(lambda w: (vnp.sin(w) ** 2).sum())(w)
+        moment = 0.9 * moment + slope
+        return w - moment / (count + 1), (moment, count + 1)
+
+    w = verax.device_put(np.ones((8, 3), np.float32), NamedSharding(mesh, P("x")))
+    # The count is on one device at first, and then on all of them.
+    count: Any = np.float32(0)
+    if kind is AxisType.Explicit:  # there it would have a type of its own
+        count = verax.device_put(count, NamedSharding(mesh, P()))
+    w, state = step(w, (vnp.zeros_like(w), count))
     before = verax.metrics()["compiles"]
-    _, x = step(x)
-    assert spec(x) == P("x", None)
+    for _ in range(2):
+        w, state = step(w, state)
     assert verax.metrics()["compiles"] == before
+    assert spec(w) == (P("x", None) if kind is AxisType.Explicit else P("x"))
+    assert spec(state[1]) == P()
 
 
 def test_a_result_has_the_spec_that_was_asked_for() -> None:

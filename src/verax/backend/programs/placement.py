@@ -77,11 +77,14 @@ class Placement(ReprMixin):
 
     @property
     def plain(self) -> "Placement":
-        """The same with the shortest specs, so that programs of it are found again.
+        """The same with the shortest specs, and none where an input is whole anyway.
 
-        Arrays that a program returns may name more dimensions than its arguments did.
+        So programs of it are found again: arrays that a program returns may name more
+        dimensions than its arguments did, and lie on all devices, where they were on
+        one.
         """
         ins, outs = tuple(map(shortest, self.ins)), tuple(map(shortest, self.outs))
+        ins = tuple([None if place == self.whole else place for place in ins])
         same = (ins, outs) == (self.ins, self.outs)
         return self if same else evolve(self, ins=ins, outs=outs)
 
