@@ -29,6 +29,8 @@ from verax.ir.system import c_library
 FOREVER_MILLISECONDS: Final = 10**9
 # What the watching threads may take to say which process it was.
 GRACE_SECONDS: Final = 1.0
+# And what they may take on a busy machine, while the service can be reached.
+BUSY_SECONDS: Final = 10.0
 SILENT: Final = re.compile(r"[Tt]ask:?\s*(\d+) (?:heartbeat timeout|stopped sending)")
 UNREACHABLE: Final = "Failed to send RPC to coordination service"
 EXPIRED: Final = "DEADLINE_EXCEEDED"
@@ -123,18 +125,16 @@ def told(text: str, settings: Settings) -> str:
 def explain() -> None:
     """Say what happened, if the threads that watch do not."""
     connection = CLUSTER.connection
-    if connection is not None and not CLUSTER.failed.wait(GRACE_SECONDS):
-        CLUSTER.fail(guessed(connection.settings))
-
-
-def guessed(settings: Settings) -> str:
-    """A guess at what happened, if jaxlib does not say it."""
-    if refused(settings.coordinator) is None:
-        return (
+    if connection is None or CLUSTER.failed.wait(GRACE_SECONDS):
+        return
+    settings = connection.settings
+    if refused(settings.coordinator) is not None:
+        CLUSTER.fail(lost_coordinator(settings))
+    elif not CLUSTER.failed.wait(BUSY_SECONDS):
+        CLUSTER.fail(
             "The coordination service reports that another of the "
             f"{settings.count} processes failed."
         )
-    return lost_coordinator(settings)
 
 
 def lost_coordinator(settings: Settings) -> str:

@@ -35,8 +35,8 @@ SHORTEST: Final = 2e-5
 LONGEST: Final = 2e-3
 # What waits in a thread is looked after so often.
 STEP_SECONDS: Final = 0.05
-# What may pass between the end of a heartbeat and the news of it.
-GRACE_SECONDS: Final = 2
+# What may pass between the end of a heartbeat and the news of it, on a busy machine.
+GRACE_SECONDS: Final = 12
 # A program that another process never starts may still end, if it needs nothing of it.
 DEPARTED_SECONDS: Final = 2.0
 # jaxlib lets 32 programs be under way on a device, and before 0.12 one of those that
