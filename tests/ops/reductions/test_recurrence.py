@@ -145,6 +145,10 @@ def test_the_first_factor_multiplies_nothing() -> None:
             assert y[0] == 1
             assert y[1] == 1.5
             assert np.isfinite(y).all()
+        a[:2] = np.inf, 0
+        y = verax.jit(lambda a: lax.linear_recurrence(a, a))(a)
+        assert y[0] == np.inf
+        assert np.isfinite(y[1:]).all()
 
 
 def test_derivatives_of_running_folds_do_not_grow_with_their_length() -> None:

@@ -247,8 +247,8 @@ def in_parts(e: Emitter, xs: Operands, step: Step, reverse: bool) -> Operand:
     low, edge = (missing, -1) if reverse else (0, 1)
     identity = step.identity(xs[0].aval.dtype)
     rows = []
-    for x, start in zip(xs, identity, strict=True):
-        if x is not xs[-1]:  # what changes the fold so far has none to change at first
+    for i, (x, start) in enumerate(zip(xs, identity, strict=True), 1):
+        if i < len(xs):  # what changes the fold so far has none to change at first
             others = sliced(e, x, 0, n - 1, 1) if reverse else sliced(e, x, 1, n, 1)
             x = extended(e, others, start, 1, not reverse)
         full = extended(e, x, start, missing, reverse)
