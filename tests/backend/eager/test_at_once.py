@@ -85,11 +85,9 @@ def test_matrices_with_special_values(special: float) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_systems_have_the_bits_of_the_steps(dtype: str) -> None:
     with verax.enable_x64(True):
-        for i, a in enumerate(matrices(dtype)):
+        for a in matrices(dtype):
             size = a.shape[-1]
-            shapes = [(size,), (size, 1), (size, 3), (size, 0), (2, size, 1)]
-            # Matrices of one shape meet all of these, and others two in turn.
-            for shape in shapes if size == 5 else (shapes * 2)[i % 5 :][:2]:
+            for shape in ((size,), (size, 1), (size, 3), (size, 0), (2, size, 1)):
                 same_twice(solve, a, drawn(dtype, *shape))
             same_twice(solve, a, drawn("float32", size))
             same_twice(solve, a, drawn(dtype, 2, size).T)
