@@ -59,6 +59,8 @@ ANY_JAXLIB := $(addprefix tests/,backend distributed extend formats ir placement
 # Of these what is long and asks little of either, or nothing that shorter ones do not.
 NOT_OLDEST := $(addprefix --ignore=tests/,backend/eager robustness/test_interrupts.py distributed/test_restarts.py \
 	distributed/test_training.py distributed/test_multihost.py api/export/test_symbolic.py)
+# The files that have the mark: to collect them all takes longer than to run these.
+WITH_JAX = $(shell grep -rlw --include='test_*.py' 'mark\.jax' tests)
 QUICK := -m "not slow"
 DAILY := -m "not slow(nightly=True)"
 EXAMPLES := transformer neural_ode random_walks
@@ -121,7 +123,7 @@ test-oldest: $(OLDEST)/.ready ## the examples again: the oldest jaxlib allowed, 
 	  -m "not slow(nightly=True) and (not slow or slow(jaxlib=True))" $(ARGS)
 
 test-jax: $(BENCH)/.ready ## verax and jax in one process
-	$(TEST_ENV) $(BENCH)/bin/python -m pytest -q -m jax tests $(ARGS)
+	$(TEST_ENV) $(BENCH)/bin/python -m pytest -q -m jax $(WITH_JAX) $(ARGS)
 
 array-api: array-api-suite $(ARRAY)/.ready ## the array API's tests (ARRAY_API_TESTS=<clone>)
 	cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=verax.numpy VERAX_ENABLE_X64=1 \

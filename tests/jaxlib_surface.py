@@ -59,8 +59,8 @@ FALLBACKS = {
     "jaxlib._jax.pytree": "a registry of our own in Python, ten times slower for trees "
     "of many leaves; classes registered with jax would not be known",
     "jaxlib._jax.mlir": "the bindings in `jaxlib.mlir` do the same on module objects",
-    "jaxlib.mlir": "texts: only exports, calls of the host in programs, and rules of "
-    "the user's in MLIR need objects",
+    "jaxlib.mlir": "texts, which the compiler takes, too: only exports, "
+    "calls of the host in programs, and rules of the user's in MLIR need objects",
     "jaxlib._jax.Distributed": "none: one process works without",
     "jaxlib._jax.get_distributed_runtime": "none: one process works without",
     "jaxlib._jax.make_gloo_tcp_collectives": "MPI's, which jaxlib has beside Gloo's",

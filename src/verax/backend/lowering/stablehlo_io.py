@@ -6,10 +6,12 @@ context), so they are named here and imported when they are needed::
 
     data = to_portable(text)
     functions, main = renamed(from_portable(data), fresh)
-    client.compile_and_load(parsed(text), devices, options, [function])
+    client.compile_and_load(read(text), devices, options, [function])
 """
 
 import re
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any, Final
@@ -22,6 +24,11 @@ from verax.ir.avals import ShapedArray
 from verax.rules.values.lazy import LazyFunction, loaded
 from verax.rules.values.memo import pure
 
+IR: Final = "jaxlib.mlir.ir"
+CHARACTERS: Final = 1 << 22
+"""How much a context reads before it is let go."""
+FIRST: Final = 32
+"""How many programs take the time that the import of MLIR's bindings takes."""
 LIBRARIES: Final = "jaxlib.mlir._mlir_libs."
 REGISTRATIONS: Final = (
     LazyFunction(f"{LIBRARIES}_stablehlo", "register_dialect"),
@@ -33,8 +40,8 @@ REGISTRATIONS: Final = (
 
 def new_context() -> Any:
     """A context with every dialect in which modules are written."""
-    context = loaded("jaxlib.mlir.ir", "Context")()
-    registry = loaded("jaxlib.mlir.ir", "DialectRegistry")()
+    context = loaded(IR, "Context")()
+    registry = loaded(IR, "DialectRegistry")()
     loaded(f"{LIBRARIES}_jax_mlir_ext", "register_dialects")(registry)
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
@@ -45,7 +52,53 @@ def new_context() -> Any:
 
 def parsed(text: str) -> Any:
     """The module that `text` is, in a context of its own."""
-    return loaded("jaxlib.mlir.ir", "Module").parse(text, new_context())
+    return loaded(IR, "Module").parse(text, new_context())
+
+
+class Kept(threading.local):
+    """A context of this thread, which reads modules until they are many.
+
+    A new one takes 3 ms, and in one that has read a module XLA has no dialect to load,
+    which it does in 2 of the 10 ms for a program of one operation. But a context holds
+    all constants and places that it has read, until it is let go.
+    """
+
+    def __init__(self) -> None:
+        self.context: Any = None
+        self.left = 0
+        self.asked = 0
+
+    def reader(self, length: int) -> Any:
+        """The context for a text of so many characters."""
+        if self.context is None or self.left < 0:
+            self.context, self.left = new_context(), CHARACTERS
+            # One thread alone uses it, which needs no others and may be forked.
+            self.context.enable_multithreading(False)
+        self.left -= length
+        return self.context
+
+
+KEPT: Final = Kept()
+
+
+def read(text: str | bytes) -> Any:
+    """The module of a text or of bytecode, for use before the next one is read."""
+    return loaded(IR, "Module").parse(text, KEPT.reader(len(text)))
+
+
+def for_compiler(text: str) -> Any:
+    """What the compiler takes: the text, or the module, which it takes sooner.
+
+    A module needs MLIR's bindings; where nothing else does, the first programs of a
+    thread go without. What is no module stays text, so that the compiler says why.
+    """
+    if IR not in sys.modules and KEPT.asked < FIRST:
+        KEPT.asked += 1
+        return text
+    try:
+        return read(text)
+    except loaded(IR, "MLIRError"):
+        return text
 
 
 # The place in the text itself, of what no line of a program made.
@@ -54,7 +107,7 @@ PARSED: Final = re.compile(r'loc\("-":\d+:\d+\)')
 
 def pretty(text: str, *, located: bool = False) -> str:
     """A module as MLIR prints it for readers, with lines of programs if `located`."""
-    out: str = parsed(text).operation.get_asm(enable_debug_info=located)
+    out: str = read(text).operation.get_asm(enable_debug_info=located)
     return PARSED.sub("loc(unknown)", out)
 
 
@@ -212,7 +265,7 @@ def refined(
     Raises:
         ValueError: the sizes do not go together.
     """
-    module = parsed(with_main(text, declared_ins, declared_outs, ins, outs))
+    module = read(with_main(text, declared_ins, declared_outs, ins, outs))
     data = BytesIO()
     module.operation.write_bytecode(data)
     try:
@@ -226,7 +279,7 @@ def refined(
         raise ValueError(
             f"the program has no form for {ins}: {trimmed(str(error))}"
         ) from error
-    return str(loaded("jaxlib.mlir.ir", "Module").parse(out, new_context()))
+    return str(read(out))
 
 
 def with_main(

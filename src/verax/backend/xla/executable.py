@@ -28,7 +28,7 @@ from attrs import field, frozen
 from jaxlib import _hlo, _jax
 
 from verax.backend.lowering.mlir_text import NO_CALLS, HostCalls, without_algorithms
-from verax.backend.lowering.stablehlo_io import parsed
+from verax.backend.lowering.stablehlo_io import for_compiler, read
 from verax.backend.runtime.buffers import AvalLike, Buffer, Sharding, single_device
 from verax.backend.runtime.callback_errors import FAILURES, suspect_others
 from verax.backend.runtime.client import default_client
@@ -365,9 +365,9 @@ def load_text(
 
     def made_of(text: str) -> _jax.LoadedExecutable:
         if not calls.functions:
-            return client.compile_and_load(text, where, options)
+            return client.compile_and_load(for_compiler(text), where, options)
         callbacks = trampolines(calls, failed)
-        return client.compile_and_load(parsed(text), where, options, callbacks)
+        return client.compile_and_load(read(text), where, options, callbacks)
 
     if calls.partitions:
         from verax.backend.xla.partition_calls import asked
