@@ -4,7 +4,7 @@ XLA gives a sum of floats, with the function of elements before it, to a library
 runs one operation after the other; what that lacks is stored before it is reduced, and
 what it does not reduce is so one element at a time, but for columns of integers. A
 loop over parts of a dimension computes and joins several elements at a time, up to
-eight, and the reduction reads an eighth; in four parts::
+sixteen, and the reduction reads a sixteenth; in four parts::
 
     { lambda ; a:f32[8000,100]. let b = abs a; c = reduce_sum[axes=(0,)] b in (c,) }
     { lambda ; a:f32[8000,100]. let b = abs a; p q r s = split[axis=0] b;
@@ -41,6 +41,8 @@ LARGE: Final = 1 << 17
 """Elements from which hundreds of runs gain what the loop takes to compile."""
 PARTS: Final = 8
 """So many parts at most: the loop has the operations before it as often."""
+BARE: Final = 16
+"""So many where there are none, and the loop joins what lies in memory."""
 RUN: Final = 128
 """So many elements that follow each other are worth a loop over parts of them."""
 MOST: Final = 64
@@ -117,7 +119,8 @@ def parts_of(eqn: Eqn, functions: Mapping[int, Eqn], readers: Readers) -> Jaxpr 
         return None
     if computes_for_rows(chain, a.aval):
         return None
-    count = min(PARTS, a.aval.shape[axis], MOST // max(1, effort(loop)))
+    most = min(PARTS, MOST // effort(loop)) if loop else BARE
+    count = min(most, a.aval.shape[axis])
     assert isinstance(row, Row)
     return asked(in_parts, p, row, p, a.aval, count) if count > 1 else None
 
