@@ -19,7 +19,7 @@ from verax.transforms.passes.partials import (
 RNG = np.random.default_rng(0)
 X: Any = RNG.standard_normal((523, 257)).astype("f4")
 IMAGES: Any = RNG.standard_normal((3, 5, 96, 97)).astype("f4")
-LINE: Any = RNG.standard_normal(LARGE + 3).astype("f4")
+LINE: Any = RNG.standard_normal(LARGE + 29).astype("f4")
 assert min(X.size, IMAGES.size, LINE.size) >= LARGE
 
 BARRIER = "optimization_barrier"
@@ -55,6 +55,7 @@ def stored(function: Callable[[Any], object], x: Any) -> list[Any]:
         (lambda x: abs(x).max(2), IMAGES, (3, 5, 96 // PARTS, 97)),
         (lambda x: vnp.clip(x, 0, 1).sum((1, 2, 3)), IMAGES, (3, 5, 96 // PARTS, 97)),
         (lambda x: vnp.mean(verax.nn.log_sigmoid(x)), LINE, (LINE.size // PARTS,)),
+        (lambda x: abs(x).sum(), LINE[:131075], (131075 // 7,)),
         (lambda x: abs(x.astype(vnp.bfloat16)).sum(), LINE, (LINE.size // PARTS,)),
         (lambda x: x.max(1), X, (523, 257 // BARE)),
         (lambda x: (x * 3 + 1).min(1), X, (523, 257 // PARTS)),

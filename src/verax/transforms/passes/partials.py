@@ -120,9 +120,21 @@ def parts_of(eqn: Eqn, functions: Mapping[int, Eqn], readers: Readers) -> Jaxpr 
     if computes_for_rows(chain, a.aval):
         return None
     most = min(PARTS, MOST // effort(loop)) if loop else BARE
-    count = min(most, a.aval.shape[axis])
+    count = parts_without_rest(min(most, a.aval.shape[axis]), a.aval.shape[axis])
     assert isinstance(row, Row)
     return asked(in_parts, p, row, p, a.aval, count) if count > 1 else None
+
+
+def parts_without_rest(most: int, size: int) -> int:
+    """So many equal parts, unless there would be half of `most` or fewer.
+
+    What is left over takes a loop of its own.
+
+    >>> parts_without_rest(8, 300), parts_without_rest(8, 523)
+    (6, 8)
+    """
+    counts = range(most, most // 2, -1)
+    return next((count for count in counts if size % count == 0), most)
 
 
 def axis_of_parts(p: ReduceParams, aval: ShapedArray) -> int | None:
