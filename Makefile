@@ -49,7 +49,7 @@ HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal $(HANGING)
 # Four pages run in a process with eight devices: tests/placement does that; and the
 # numbers of docs/by_name need agree only nearly: tests/docs does that.
-DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
+DOCTESTS := -p property_tests.doctests --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 	--ignore=docs/examples --ignore=docs/by_name --ignore=docs/placement.md \
 	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md --ignore=docs/pipelines.md
 # What asks the most of jaxlib, and of Python.

@@ -210,3 +210,24 @@ def test_many_digits_mean_what_doubles_mean(
     actual = function(precise(np.array([x])))[0]
     value = float(actual.value if isinstance(actual, Digits) else actual)
     np.testing.assert_allclose(value, due, rtol=1e-15)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1e-3])
+def test_a_subnormal_number_beside_one_at_which_digits_are_lost(wrong: float) -> None:
+    """XLA takes the last number for zero, and rounds `expm1` of the first otherwise."""
+
+    def lowered(x: Any) -> Any:
+        return vnp.log(-vnp.expm1(-x)) * (1 + wrong)
+
+    row = row_of("log1mexp", lambda x: np.log(-np.expm1(-x)), None, lowered)
+    case = verify.read_case(
+        "{ lambda ; a:f32[2]. let b:f32[2] = log1mexp a in (b,) }",
+        [np.array([[6.578125, 1.401298464324817e-45]], np.float32)],
+        single=True,
+        rows=[row],
+    )
+    if not wrong:
+        verify.hold("compiled", case)
+        return
+    with pytest.raises(verify.LawBroken):
+        verify.hold("compiled", case)
