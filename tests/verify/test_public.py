@@ -1,5 +1,6 @@
 """The kit on functions, rewrites, tables and fallbacks, as a user calls it."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,6 +88,20 @@ def test_values_come_from_the_domain() -> None:
     assert inside["jvp"].skips == ()
 
 
+SUM = "{ lambda ; a:f32[] b:f32[]. let c:f32[] = add a b in (c,) }"
+
+
+@pytest.mark.parametrize(
+    "stack", [np.ones(2, np.float32), np.ones((2, 3), np.float32), np.float32(1)]
+)
+def test_values_of_a_case_are_stacked(stack: Any) -> None:
+    vector = "{ lambda ; a:f32[2]. let b:f32[2] = sin a in (b,) }"
+    said = re.escape("operand 0 is f32[2]: give n values of it as one array of shape")
+    with pytest.raises(ValueError, match=said):
+        verify.read_case(vector, [stack])
+    verify.hold("compiled", verify.read_case(vector, [np.ones((1, 2), np.float32)]))
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [
@@ -102,6 +117,8 @@ def test_values_come_from_the_domain() -> None:
         (lambda: verify.check_primitive("sin", derived="no"), ValueError),
         (lambda: verify.check_primitive("sin", rules={sin_p: ...}), TypeError),  # type: ignore[dict-item]  # wrong
         (lambda: verify.strategies.dtypes("quaternion"), ValueError),
+        (lambda: verify.read_case(SUM, [np.ones(2)]), ValueError),
+        (lambda: verify.read_case(SUM, [np.ones((2, 3))] * 2), ValueError),
     ],
 )
 def test_wrong_calls_say_so(call: Any, error: type[Exception]) -> None:

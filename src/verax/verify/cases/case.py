@@ -19,7 +19,14 @@ from attrs import field, frozen, has
 
 from verax.api.custom.snapshots import Snapshot
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import NARROWED, is_complex, is_inexact, numpy_dtype, real_dtype
+from verax.ir.dtypes import (
+    NARROWED,
+    is_complex,
+    is_extended,
+    is_inexact,
+    numpy_dtype,
+    real_dtype,
+)
 from verax.ir.forms.parser import parse_jaxpr
 from verax.ir.jaxpr import Jaxpr, Params, Primitive, field_names
 from verax.ir.records import ReprMixin
@@ -374,18 +381,43 @@ def read_case(
 ) -> Case:
     """The case of a printed program; what printed counterexamples call.
 
-    `rows` are those that the library does not have, `consts` the array constants, in
-    the order of the text. `single` says that the program is one call of a row.
+    Each of the `stacks` holds values of one operand along its first dimension. `rows`
+    are those that the library does not have, `consts` the array constants, in the order
+    of the text. `single` says that the program is one call of a row.
 
-    >>> case = read_case("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }", [])
-    >>> case.jaxpr
+    >>> sine = "{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }"
+    >>> read_case(sine, [np.array([1.0, 2.0], np.float32)]).jaxpr
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+
+    Raises:
+        ValueError: the stacks do not go with the operands.
     """
     known = {**PRIMITIVES, **names(rows)}
     jaxpr = parse_jaxpr(text, known, consts)
+    check_stacks(jaxpr.in_avals, stacks)
     row = jaxpr.eqns[0].primitive if single else None
     assert row is None or isinstance(row, Row)
     return Case(jaxpr, tuple(stacks), seed, tuple(smooth), row)
+
+
+def check_stacks(avals: Sequence[ShapedArray], stacks: Sequence[NDArray]) -> None:
+    """Raise unless there is a stack of values for each operand, or none at all.
+
+    Raises:
+        ValueError: there is not.
+    """
+    if stacks and len(stacks) != len(avals):
+        raise ValueError(
+            f"the program takes {len(avals)} operands, and there are values for "
+            f"{len(stacks)}"
+        )
+    for i, (x, aval) in enumerate(zip(stacks, avals, strict=False)):
+        if not (aval.symbolic or is_extended(aval.dtype)) and x.shape[1:] != aval.shape:
+            shape = ", ".join(map(str, ("n", *aval.shape)))
+            raise ValueError(
+                f"operand {i} is {aval}: give n values of it as one array of shape "
+                f"[{shape}], not {list(x.shape)}"
+            )
 
 
 def reverse_only(jaxpr: Jaxpr) -> bool:
