@@ -8,16 +8,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import jaxlib.version
+import numpy as np
 import pytest
 
 import verax
+import verax.numpy as vnp
 from verax.api.config.config import override
 from verax.backend.runtime.client import default_client, local_devices
-from verax.backend.xla import disk_cache
-from verax.backend.xla.compile_options import CompileOptions, jaxlib_options
-from verax.backend.xla.disk_cache import (
+from verax.backend.xla import compile_options, disk_cache, machine
+from verax.backend.xla.compile_options import WIDE, CompileOptions, jaxlib_options
+from verax.backend.xla.disk_cache import key_of
+from verax.backend.xla.machine import (
     compiler_flags,
-    key_of,
+    has_wide_vectors,
     model,
     processor,
     threads,
@@ -26,7 +29,7 @@ from verax.rules.values.lazy import loaded
 
 CPUINFO = """\
 processor\t: {number}
-vendor_id\t: GenuineIntel
+vendor_id\t: {maker}
 cpu family\t: 6
 model\t\t: {kind}
 cpu MHz\t\t: {speed}
@@ -40,7 +43,7 @@ flags\t\t: fpu of another core
 @pytest.fixture(autouse=True)
 def no_memos() -> Iterator[None]:
     """The machine is looked at again."""
-    memos: list[Any] = [processor, model, loaded]
+    memos: list[Any] = [processor, model, has_wide_vectors, loaded]
     for memo in memos:
         memo.cache_clear()
     yield
@@ -108,6 +111,7 @@ def test_the_devices(change: dict[str, object]) -> None:
 def told(monkeypatch: pytest.MonkeyPatch, **fields: object) -> str:
     """The processor that /proc/cpuinfo tells of."""
     values = {"number": 0, "kind": 85, "speed": 2000, "more": ""} | fields
+    values.setdefault("maker", "GenuineIntel")
     lines = CPUINFO.format(**values).splitlines(keepends=True)
 
     class File:
@@ -121,7 +125,7 @@ def told(monkeypatch: pytest.MonkeyPatch, **fields: object) -> str:
                 raise FileNotFoundError
             return open_lines(lines)
 
-    monkeypatch.setattr(disk_cache, "Path", File)
+    monkeypatch.setattr(machine, "Path", File)
     processor.cache_clear()  # type: ignore[attr-defined]  # a memo
     model.cache_clear()  # type: ignore[attr-defined]  # a memo
     return f"{processor()} {model()}"
@@ -185,3 +189,71 @@ def test_the_flags_of_the_environment(
     assert key() == fast
     file.write_text("--xla_cpu_enable_fast_math=false")
     assert key() not in (fast, plain)
+
+
+@pytest.mark.parametrize(
+    ("more", "maker", "wide"),
+    [
+        ("", "GenuineIntel", False),
+        (" avx512f avx512_vnni", "GenuineIntel", False),
+        (" avx512f avx512_fp16", "GenuineIntel", True),
+        (" avx512f", "AuthenticAMD", True),
+        ("", "AuthenticAMD", False),
+    ],
+)
+def test_wide_vectors_are_preferred_where_they_slow_no_clock(
+    more: str, maker: str, wide: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(monkeypatch, more=more, maker=maker)
+    assert has_wide_vectors() is wide
+
+
+def widths(text: str = "", **options: Any) -> list[object]:
+    """What a program is compiled with, of the width of vectors."""
+    how = jaxlib_options([local_devices()[0]], CompileOptions(**options), text)
+    return [value for name, value in how.env_option_overrides if name == WIDE[0]]
+
+
+def test_the_width_of_vectors_is_the_users_to_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr(compile_options, "has_wide_vectors", lambda: True)
+    assert widths() == widths(cpu_lowerings="auto") == [512]
+    assert widths(cpu_lowerings="xla") == []
+    with override("cpu_lowerings", "xla"):
+        assert widths() == []
+    assert widths(overrides=[(WIDE[0], 128)]) == [128]
+    monkeypatch.setenv("XLA_FLAGS", f"--{WIDE[0]}=256")
+    assert widths() == []
+    monkeypatch.delenv("XLA_FLAGS")
+    monkeypatch.setattr(compile_options, "has_wide_vectors", lambda: False)
+    assert widths() == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [((500, 512), []), ((512, 500), [512]), ((100, 100), [512]), ((), [512])],
+)
+def test_transposes_with_a_rest_in_each_row_have_narrow_vectors(
+    shape: tuple[int, ...], expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr(compile_options, "has_wide_vectors", lambda: True)
+    lowered = verax.jit(lambda x: vnp.sin(x).T + 1).lower(np.ones(shape, np.float32))
+    assert ("stablehlo.transpose" in lowered.as_text()) == bool(shape)
+    assert widths(lowered.as_text()) == expected
+
+
+def test_values_do_not_depend_on_the_width_of_vectors() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 700)).astype(np.float32)
+
+    def function(x: Any) -> Any:
+        return vnp.exp(x).sum(1), vnp.tanh(x - 1), (x > 0).sum(0), vnp.cumsum(x, 1)
+
+    narrow, wide = (
+        verax.jit(function, compiler_options={WIDE[0]: width})(x)
+        for width in (256, 512)
+    )
+    for one, other in zip(narrow, wide, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -43,9 +43,10 @@ from verax.backend.runtime.client import (
     local_devices,
 )
 from verax.backend.xla.compile_options import jaxlib_options
-from verax.backend.xla.disk_cache import DiskAnswer, entry_for, processor
+from verax.backend.xla.disk_cache import DiskAnswer, entry_for
 from verax.backend.xla.executable import CompileOptions, Executable, load_serialized
 from verax.backend.xla.lapack import require_routines
+from verax.backend.xla.machine import processor
 from verax.ir.avals import ShapedArray
 from verax.ir.forms.values import Frame, Json, cut
 from verax.ir.jaxpr import Literal, array_literal

@@ -9,6 +9,7 @@ where something is compiled or loaded::
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from math import prod
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -18,6 +19,7 @@ from attrs import evolve, field, frozen
 from jaxlib import _jax
 
 from verax.backend.runtime.errors import CompileError, trimmed
+from verax.backend.xla.machine import compiler_flags, has_wide_vectors
 from verax.ir.records import ReprMixin
 from verax.rules.values.state import STATE
 
@@ -84,6 +86,13 @@ LEAN: Final[tuple[str, str]] = (
     "xla_cpu_experimental_ynn_fusion_type",
     "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
 )
+
+# XLA's own choice is 256 bits, with which what computes takes up to a third longer.
+WIDE: Final[tuple[str, int]] = ("xla_cpu_prefer_vector_width", 512)
+# But a transpose of many elements ends each row with a loop over what is left of it.
+LANES: Final = 16
+TRANSPOSED: Final = 1 << 16
+TRANSPOSE: Final = re.compile(r"stablehlo\.transpose [^\n]*-> tensor<([\dx]+)x")
 
 # One object, so that the most frequent call passes it without building anything.
 NO_OVERRIDES: Final[Overrides] = ()
@@ -206,10 +215,27 @@ LEVELLED: Final = ("optimization_level", "memory_fitting_level")
 """Options that take a level of effort, by name or number, and are no flags of XLA."""
 
 
+def vectors(options: CompileOptions, text: str) -> Overrides:
+    """The width of vectors in a module for the CPU, if it is another than XLA's.
+
+    >>> turned = "%1 = stablehlo.transpose %0, dims = [1, 0] : ..."
+    >>> vectors(CompileOptions(), turned + " -> tensor<999x999xf32>")
+    ()
+    """
+    name, _ = WIDE
+    if not options.kernels or not has_wide_vectors():
+        return NO_OVERRIDES
+    if name in compiler_flags() or name in dict(options.overrides):
+        return NO_OVERRIDES
+    shapes = [[int(n) for n in shape.split("x")] for shape in TRANSPOSE.findall(text)]
+    left = any([prod(shape) >= TRANSPOSED and shape[-1] % LANES for shape in shapes])
+    return NO_OVERRIDES if left else (WIDE,)
+
+
 def jaxlib_options(
-    devices: Sequence[_jax.Device], options: CompileOptions
+    devices: Sequence[_jax.Device], options: CompileOptions, text: str = ""
 ) -> _jax.CompileOptions:
-    """The same options as jaxlib takes them."""
+    """The same options as jaxlib takes them, for a module if there is one."""
     result = _jax.CompileOptions()
     build = result.executable_build_options
     result.num_replicas = build.num_replicas = 1
@@ -220,13 +246,16 @@ def jaxlib_options(
     build.device_assignment = _jax.DeviceAssignment.create(ids)
     if options.num_partitions > 1 and any(options.free_outputs):
         build.allow_spmd_sharding_propagation_to_output = options.free_outputs
-    level = LEVELS.get(options.settled().effort or "")
-    if level is not None and devices[0].platform == "cpu":
+    given, on_cpu = options.settled(), devices[0].platform == "cpu"
+    level = LEVELS.get(given.effort or "")
+    if level is not None and on_cpu:
         build.debug_options.xla_backend_optimization_level = level
     for name in LEVELLED:
         for value in [value for key, value in options.overrides if key == name]:
             setattr(build, name, CompilerEffortLevel(value).value)
     rest = [pair for pair in options.overrides if pair[0] not in LEVELLED]
+    if on_cpu:
+        rest += vectors(given, text)
     if rest:
         result.env_option_overrides = rest
     return result

@@ -12,13 +12,11 @@ The text of a program takes its array constants as arguments, so no file holds t
 
 import errno
 import os
-import platform
 import stat
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -31,11 +29,11 @@ from verax.backend.lowering.mlir_text import HostCalls
 from verax.backend.runtime.log import log_detail
 from verax.backend.runtime.metrics import RECORDER
 from verax.backend.xla.compile_options import CompileOptions
+from verax.backend.xla.machine import compiler_flags, model, processor, threads
 from verax.ir.records import ReprMixin
 from verax.ir.system import (
     effective_user,
     has_rights_of_another,
-    processors,
     system,
 )
 from verax.rules.values.lazy import loaded
@@ -398,63 +396,8 @@ def evict(directory: Path, limit: int) -> None:
 # Imported when first called: it costs as much as ten modules of ours.
 
 FORMAT: Final = "verax-executable 2"
-# What /proc/cpuinfo says of the instructions of a processor and of its model.
-FEATURES: Final = ("flags", "Features")
-MODELS: Final = (
-    "vendor_id",
-    "cpu family",
-    "model",
-    "CPU implementer",
-    "CPU variant",
-    "CPU part",
-)
-# How many threads a program for the CPU has, over which XLA spreads its loops.
-THREADS: Final = ("NPROC", "PJRT_NPROC")
 # Flags and options that ask XLA to write down how it compiles.
 DUMPS: Final = "xla_dump"
-
-
-def cpuinfo() -> Iterator[str]:
-    """The system's account of the first processor, line by line."""
-    with suppress(OSError), Path("/proc/cpuinfo").open() as lines:
-        for line in takewhile(str.strip, lines):
-            yield line.rstrip("\n")
-
-
-@pure()
-def processor() -> str:
-    """The instructions that code for the CPU may use: the processor's features."""
-    for line in cpuinfo():
-        if line.startswith(FEATURES):
-            return f"{platform.machine()} {line}"
-    return f"{platform.machine()} {platform.processor()}"
-
-
-@pure()
-def model() -> str:
-    """The model for which LLVM tunes code for the CPU.
-
-    Where the features are unknown it is the name of the machine, so that no two share
-    programs.
-    """
-    lines = [" ".join(line.split()) for line in cpuinfo()]
-    if not any(line.startswith(FEATURES) for line in lines):
-        return f"{platform.node()} {platform.version()}"
-    return repr([line for line in lines if line.partition(":")[0].strip() in MODELS])
-
-
-def threads() -> str:
-    """The number of processors for this process, and the environment's limits."""
-    return repr((processors(), [os.environ.get(name) for name in THREADS]))
-
-
-def compiler_flags() -> str:
-    """The XLA flags of the environment, or of the file that it names there."""
-    flags = os.environ.get("XLA_FLAGS", "").strip()
-    if flags and not flags.startswith("-"):
-        with suppress(OSError, UnicodeDecodeError):
-            flags = Path(flags).read_text()
-    return " ".join(flags.split())
 
 
 def key_of(

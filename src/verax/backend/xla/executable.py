@@ -325,7 +325,8 @@ def compile_text(
     """
     options = options or CompileOptions()
     check_devices(devices, options)
-    where, how = _jax.DeviceList(tuple(devices)), jaxlib_options(devices, options)
+    where = _jax.DeviceList(tuple(devices))
+    how = jaxlib_options(devices, options, mlir_text)
     failed: list[BaseException] | None = [] if len(devices) > 1 else None
     text = without_algorithms(mlir_text) if client.platform == "cpu" else mlir_text
 
