@@ -96,7 +96,9 @@ def test_another_effort_is_another_program(tmp_path: Path) -> None:
 
 def test_options_of_a_function_come_before_the_effort() -> None:
     options = CompileOptions(
-        effort="fast", overrides=(("xla_backend_optimization_level", 3),)
+        effort="fast",
+        overrides=(("xla_backend_optimization_level", 3),),
+        cpu_lowerings="xla",  # with XLA's vectors
     )
     made = jaxlib_options(local_devices()[:1], options)
     assert list(made.env_option_overrides) == [("xla_backend_optimization_level", 3)]
