@@ -83,7 +83,7 @@ def batch_loss(model: Vae, images: Array, key: Array) -> tuple[Array, dict[str, 
 def update(model: Vae, images: Array, key: Array) -> tuple[Vae, dict[str, Array]]:
     derivative = verax.value_and_grad(batch_loss, has_aux=True)
     (value, parts), gradient = derivative(model, images, key)
-    model = verax.tree.map(lambda p, g: p - 0.02 * g, model, gradient)
+    model = verax.tree.map(lambda p, g: p - 0.01 * g, model, gradient)
     return model, {**parts, "loss": value}
 
 
