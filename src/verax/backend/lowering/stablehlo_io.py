@@ -64,16 +64,17 @@ class Kept(threading.local):
     """
 
     def __init__(self) -> None:
-        self.context: Any = None
+        self.context: object = None
         self.left = 0
         self.asked = 0
 
-    def reader(self, length: int) -> Any:
+    def reader(self, length: int) -> object:
         """The context for a text of so many characters."""
         if self.context is None or self.left < 0:
-            self.context, self.left = new_context(), CHARACTERS
+            context = new_context()
             # One thread alone uses it, which needs no others and may be forked.
-            self.context.enable_multithreading(False)
+            context.enable_multithreading(False)
+            self.context, self.left = context, CHARACTERS
         self.left -= length
         return self.context
 
