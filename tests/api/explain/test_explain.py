@@ -15,6 +15,7 @@ from attrs import frozen
 import verax
 import verax.numpy as vnp
 from verax.api.explain.report import ADVICE, Explanation
+from verax.backend.xla import compile_options
 from verax.rules.values.state import TRACED, State
 
 
@@ -334,13 +335,26 @@ def test_each_cache_answers_for_itself() -> None:
 
 
 @pytest.mark.slow
-def test_the_cache_on_disk_is_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: vnp.cos(x) * 12.5, (5,)),
+        (lambda x: vnp.cos(x).T * 12.5, (300, 300)),  # of which XLA chooses the vectors
+    ],
+)
+def test_the_cache_on_disk_is_asked(
+    function: Callable[[Any], Any],
+    shape: tuple[int, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compile_options, "has_wide_vectors", lambda: True)
     verax.config.update("enable_compilation_cache", True)
     verax.config.update("compilation_cache_dir", str(tmp_path))
     verax.config.update("persistent_cache_min_compile_time_secs", 0.0)
     try:
-        x = vnp.ones(5)
-        f = verax.jit(lambda x: vnp.cos(x) * 12.5)
+        x = vnp.ones(shape)
+        f = verax.jit(function)
         assert answers(f.explain(x))[-1] is False
         f(x)
         (file,) = tmp_path.glob("*.verax")

@@ -19,7 +19,7 @@ SMALL, LARGE = vnp.ones((4, 8)), vnp.ones((64, 64))
 
 def level(effort: str | None, small: bool = False) -> int:
     options = CompileOptions(effort=effort).settled(small)
-    debug = jaxlib_options(local_devices()[:1], options).executable_build_options
+    debug = jaxlib_options(local_devices()[:1], options, "").executable_build_options
     return int(debug.debug_options.xla_backend_optimization_level)
 
 
@@ -100,7 +100,7 @@ def test_options_of_a_function_come_before_the_effort() -> None:
         overrides=(("xla_backend_optimization_level", 3),),
         cpu_lowerings="xla",  # with XLA's vectors
     )
-    made = jaxlib_options(local_devices()[:1], options)
+    made = jaxlib_options(local_devices()[:1], options, "")
     assert list(made.env_option_overrides) == [("xla_backend_optimization_level", 3)]
 
 

@@ -15,7 +15,7 @@ import verax
 import verax.numpy as vnp
 from verax.api.config.config import override
 from verax.backend.runtime.client import default_client, local_devices
-from verax.backend.xla import compile_options, disk_cache, machine
+from verax.backend.xla import compile_options, disk_cache, executable, machine
 from verax.backend.xla.compile_options import WIDE, CompileOptions, jaxlib_options
 from verax.backend.xla.disk_cache import key_of
 from verax.backend.xla.machine import (
@@ -53,7 +53,7 @@ def no_memos() -> Iterator[None]:
 
 def key(text: str = "module {}", device: Any = None, **options: Any) -> str:
     devices = [device or local_devices()[0]]
-    how = jaxlib_options([local_devices()[0]], CompileOptions(**options))
+    how = jaxlib_options([local_devices()[0]], CompileOptions(**options), text)
     return key_of(default_client(), text, devices, how)
 
 
@@ -92,7 +92,7 @@ def test_the_versions(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_platform(name: str) -> None:
     client: Any = default_client()
     fields = {"platform": client.platform, "platform_version": client.platform_version}
-    how = jaxlib_options(local_devices()[:1], CompileOptions())
+    how = jaxlib_options(local_devices()[:1], CompileOptions(), "")
     keys = {
         key_of(SimpleNamespace(**fields | change), "", local_devices()[:1], how)  # type: ignore[arg-type]  # read alone
         for change in ({}, {name: "another"})
@@ -210,7 +210,13 @@ def test_wide_vectors_are_preferred_where_they_slow_no_clock(
 
 def widths(text: str = "", **options: Any) -> list[object]:
     """What a program is compiled with, of the width of vectors."""
-    how = jaxlib_options([local_devices()[0]], CompileOptions(**options), text)
+    return widths_of(
+        jaxlib_options([local_devices()[0]], CompileOptions(**options), text)
+    )
+
+
+def widths_of(how: Any) -> list[object]:
+    """What jaxlib's options say of it."""
     return [value for name, value in how.env_option_overrides if name == WIDE[0]]
 
 
@@ -240,9 +246,19 @@ def test_transposes_with_a_rest_in_each_row_have_narrow_vectors(
 ) -> None:
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.setattr(compile_options, "has_wide_vectors", lambda: True)
-    lowered = verax.jit(lambda x: vnp.sin(x).T + 1).lower(np.ones(shape, np.float32))
-    assert ("stablehlo.transpose" in lowered.as_text()) == bool(shape)
-    assert widths(lowered.as_text()) == expected
+    made: list[object] = []
+
+    def recorded(*args: Any) -> Any:
+        made.append(how := jaxlib_options(*args))
+        return how
+
+    monkeypatch.setattr(executable, "jaxlib_options", recorded)
+    function = verax.jit(lambda x: vnp.sin(x).T + 1)
+    text = function.lower(np.ones(shape, np.float32)).as_text()
+    assert ("stablehlo.transpose" in text) == bool(shape)
+    assert widths(text) == expected
+    function(np.ones(shape, np.float32))
+    assert [widths_of(how) for how in made] == [expected]
 
 
 def test_values_do_not_depend_on_the_width_of_vectors() -> None:

@@ -1,8 +1,8 @@
 """StableHLO modules as text, as objects, and for other versions of jaxlib (floor 4).
 
 One idea: text is enough except in files that other versions read, and in programs that
-call functions of the host; only these need MLIR's bindings (30 ms to import, 4 ms for a
-context), so they are named here and imported when they are needed::
+call functions of the host; where many are compiled, objects take less time. Only these
+need MLIR's bindings (30 ms to import), so they are imported when they are needed::
 
     data = to_portable(text)
     functions, main = renamed(from_portable(data), fresh)
@@ -28,7 +28,7 @@ IR: Final = "jaxlib.mlir.ir"
 CHARACTERS: Final = 1 << 22
 """How much a context reads before it is let go."""
 FIRST: Final = 32
-"""How many programs take the time that the import of MLIR's bindings takes."""
+"""So many programs of a thread would not make up for the import of MLIR's bindings."""
 LIBRARIES: Final = "jaxlib.mlir._mlir_libs."
 REGISTRATIONS: Final = (
     LazyFunction(f"{LIBRARIES}_stablehlo", "register_dialect"),
@@ -83,7 +83,7 @@ KEPT: Final = Kept()
 
 
 def read(text: str | bytes) -> Any:
-    """The module of a text or of bytecode, for use before the next one is read."""
+    """The module of a text or of bytecode, in the context that this thread keeps."""
     return loaded(IR, "Module").parse(text, KEPT.reader(len(text)))
 
 

@@ -340,7 +340,7 @@ def stored(recipe: Recipe, lowered: Lowered) -> DiskAnswer:
         devices = list(recipe.placement.devices)
         client = devices[0].client
         options = placed_options(options, recipe.placement)
-    how = jaxlib_options(devices, options)
+    how = jaxlib_options(devices, options, lowered.text)
     entry = entry_for(client, lowered.text, devices, options, how, lowered.calls)
     if isinstance(entry, DiskAnswer):
         return entry

@@ -92,7 +92,7 @@ WIDE: Final[tuple[str, int]] = ("xla_cpu_prefer_vector_width", 512)
 # But a transpose of many elements ends each row with a loop over what is left of it.
 LANES: Final = 16
 TRANSPOSED: Final = 1 << 16
-TRANSPOSE: Final = re.compile(r"stablehlo\.transpose [^\n]*-> tensor<([\dx]+)x")
+TRANSPOSE: Final = re.compile(r"stablehlo\.transpose\b[^\n]*-> tensor<([\dx]+)x")
 
 # One object, so that the most frequent call passes it without building anything.
 NO_OVERRIDES: Final[Overrides] = ()
@@ -233,9 +233,9 @@ def vectors(options: CompileOptions, text: str) -> Overrides:
 
 
 def jaxlib_options(
-    devices: Sequence[_jax.Device], options: CompileOptions, text: str = ""
+    devices: Sequence[_jax.Device], options: CompileOptions, text: str
 ) -> _jax.CompileOptions:
-    """The same options as jaxlib takes them, for a module if there is one."""
+    """The same options as jaxlib takes them, for a module; for code it is empty."""
     result = _jax.CompileOptions()
     build = result.executable_build_options
     result.num_replicas = build.num_replicas = 1

@@ -407,7 +407,7 @@ def load_serialized(
         loaded = client.deserialize_executable(
             serialized,
             _jax.DeviceList(tuple(devices)),
-            jaxlib_options(devices, options),
+            jaxlib_options(devices, options, ""),
         )
     except _jax.JaxRuntimeError as error:
         raise compile_error(error, options) from error

@@ -71,7 +71,7 @@ def compile_virtual(
     check_count(count)
     client = make_cpu_client(num_devices=count)
     devices = client.local_devices()
-    how = jaxlib_options(devices, evolve(options, num_partitions=count))
+    how = jaxlib_options(devices, evolve(options, num_partitions=count), text)
     plain = without_algorithms(text)
     try:
         loaded = load_text(client, plain, devices, how, calls, [])
